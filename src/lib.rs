@@ -75,6 +75,7 @@
 //! | [`fleet`] | many checkpoints of any formats, judged together |
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
 //! | [`resume`] | plan and prompt |
+//! | [`ledger`] | effects outside of the checkpoint that must not happen twice |
 //! | [`liveness`] | heartbeats and progress against a clock |
 //! | [`staleness`] | files against a checkpoint |
 //! | [`difference`] | what changed between two states of a checkpoint |
@@ -112,6 +113,7 @@ pub mod fleet;
 pub mod formats;
 mod fsio;
 pub mod json;
+pub mod ledger;
 pub mod liveness;
 pub mod recorder;
 mod redaction;
@@ -136,7 +138,9 @@ pub use checkpoint::{
     Report, Result, Revision, RuleContext, Status, StepDone, SystemClock, Timestamp, Truncation,
     VerificationItem,
 };
-pub use checkpoints::{Begun, CheckpointStoreExt, Checkpoints, Effect, Loaded, PutMode, Reported};
+pub use checkpoints::{
+    Begun, CheckpointStoreExt, Checkpoints, Loaded, PutMode, ReportEffect, Reported,
+};
 pub use chrono;
 pub use redaction::Redaction;
 pub use shown::{is_blank, quoted, visible};
@@ -174,6 +178,9 @@ pub mod _guide {
     #[cfg(feature = "template")]
     #[doc = include_str!("../docs/guide/resume.md")]
     pub mod resume {}
+
+    #[doc = include_str!("../docs/guide/effects.md")]
+    pub mod effects {}
 
     #[doc = include_str!("../docs/guide/fleet.md")]
     pub mod fleet {}

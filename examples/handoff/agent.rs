@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::ledger::{Effect, EffectDecision, EffectRecord, Settlement};
 use agent_checkpoint::recorder::{ContextAdvice, Ran, Recorder, RecorderOptions};
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::{FileOptions, FileStore};
@@ -85,23 +86,39 @@ impl Agent<'_> {
         }
         context.messages += 1;
 
-        // The step that is in progress may have taken effect although the checkpoint does not say so:
-        // its agent can have died between the two. Only the agent can know how to find out; here
-        // a log tells, elsewhere a commit, a ticket or an idempotency key.
-        if self.effects.done(step.name)?.is_empty() {
-            self.effects.note_begun(step.name, self.name)?;
-            if !self.write(step, context)? {
-                return Ok(None);
-            }
-            self.effects.note_done(step.name, self.name)?;
-            if self.dies_in_the_window && step.name == project::PLAN[2].name {
-                std::process::abort();
-            }
-        } else {
+        // A step may have taken effect although nothing says so: its agent can have died between the two. The
+        // ledger lets it be done once, and where it is in doubt asks how it ended: here a log tells, elsewhere a
+        // commit, a ticket or an idempotency key.
+        let effect = Effect::with_id(step.name)?.with_check("look for the step in effects.log");
+        let check = |_: &EffectRecord| {
+            let is_done = !self.effects.done(step.name).ok()?.is_empty();
+            let settlement = if is_done {
+                Settlement::done(step.file).ok()?
+            } else {
+                Settlement::NotDone
+            };
+            let found = if is_done { "was done" } else { "was not done" };
             say(
                 step,
-                &yellow("had taken effect; only its checkpoint was missing"),
+                &yellow(&format!("in doubt; effects.log says that it {found}")),
             );
+            Some(settlement)
+        };
+        match self.recorder.effect_or_check(&effect, check)? {
+            EffectDecision::Do(mut guard) => {
+                self.effects.note_begun(step.name, self.name)?;
+                if !self.write(step, context)? {
+                    guard.not_done()?;
+                    return Ok(None);
+                }
+                self.effects.note_done(step.name, self.name)?;
+                if self.dies_in_the_window && step.name == project::PLAN[2].name {
+                    std::process::abort();
+                }
+                guard.done(step.file)?;
+            }
+            EffectDecision::AlreadyDone(_) => say(step, &green("is not done again")),
+            other => return Err(format!("{}: {other:?}", step.name).into()),
         }
 
         context.messages += 1;

@@ -68,6 +68,7 @@ pub use operation::{Detail, Operation, StepDone};
 pub(crate) use operation::{operation_name, operations};
 pub use plan::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
 pub use process::ProcessId;
+pub(crate) use process::random_name;
 pub use progress::Progress;
 pub use pulse::{Activity, Notice, Pulse, Thresholds};
 pub(crate) use pulse::{seconds, whole_seconds};

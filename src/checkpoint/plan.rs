@@ -93,6 +93,13 @@ pub enum ResumeReason {
         /// What was begun.
         steps: Vec<String>,
     },
+    /// Effects outside of the checkpoint were begun, and nothing says whether they took place. Each is a question.
+    EffectsInDoubt {
+        /// Their ids.
+        effects: Vec<String>,
+    },
+    /// The ledger of effects cannot be read.
+    EffectsUnknown,
     /// The task is complete but for these criteria.
     OpenCriteria {
         /// Their names.

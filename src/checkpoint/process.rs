@@ -1,5 +1,6 @@
 //! Which process holds a claim, and whether it is gone.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 
 use serde::{Deserialize, Serialize};
@@ -54,20 +55,38 @@ impl ProcessId {
     /// and so does one of which too little is known.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        let (Some(was), Some(boot), Some(namespaces), Some(here)) =
-            (self.started, &self.boot, &self.namespaces, Place::here())
-        else {
-            return false;
-        };
+        self.runs() == Some(false)
+    }
+
+    /// Whether it is this one, as far as is known of both.
+    pub(crate) fn is_this(&self) -> bool {
+        self.pid == std::process::id() && *self == ProcessId::current()
+    }
+
+    /// Whether it runs; `None` where that cannot be known.
+    pub(crate) fn runs(&self) -> Option<bool> {
+        let (was, boot, namespaces) = (
+            self.started?,
+            self.boot.as_ref()?,
+            self.namespaces.as_ref()?,
+        );
+        let here = Place::here()?;
         if *boot != here.boot || *namespaces != here.namespaces {
-            return false;
+            return None;
         }
         match started(self.pid) {
             // Its number went to another process.
-            Ok(now) => now != was,
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Ok(now) => Some(now == was),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
+            Err(_) => None,
         }
     }
+}
+
+/// 64 random bits, as a name that no other process has. The standard library takes the keys of its hash maps from the
+/// system's random numbers, which spares a crate for them.
+pub(crate) fn random_name() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// Where this process sees others.

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use crate::checkpoint::{Archive, Clock, Fence, Limits, SystemClock};
+use crate::checkpoint::{Archive, Clock, Fence, Key, Limits, SystemClock};
+use crate::ledger::Ledger;
 use crate::redaction::Redaction;
 use crate::staleness::Tracking;
 use crate::store::CheckpointStore;
@@ -24,7 +25,7 @@ pub(crate) use dropped::{NEWEST, count_cut};
 pub use extension::CheckpointStoreExt;
 pub use loading::Loaded;
 pub(crate) use reporting::Batch;
-pub use reporting::{Effect, Reported};
+pub use reporting::{ReportEffect, Reported};
 pub(crate) use rollback::came_back;
 pub use saving::PutMode;
 pub use updating::Begun;
@@ -174,7 +175,8 @@ impl<C> Checkpoints<C> {
     }
 
     /// Archives the checkpoint that a save replaces, under the protocol's name for that and before it goes, where
-    /// the store has archives: [`Saved::archive`](crate::store::Saved::archive) says where. For a task that begins anew in its place.
+    /// the store has archives: [`Saved::archive`](crate::store::Saved::archive) says where. For a task that begins anew in
+    /// its place. The effects of the task go on with it; [`Ledger::complete`] ends those of a complete one.
     #[must_use]
     pub fn archiving(mut self, archive: impl Into<Option<Archive>>) -> Self {
         self.archive = archive.into();
@@ -195,6 +197,15 @@ impl<C> Checkpoints<C> {
     #[must_use]
     pub fn store(&self) -> &dyn CheckpointStore {
         &*self.store
+    }
+
+    /// The ledger of a task: its effects outside of the checkpoint, which no resume repeats blindly. `by` names the owner in
+    /// what is added; a [`Recorder`](crate::recorder::Recorder) has its own.
+    #[must_use]
+    pub fn ledger(&self, key: &Key, by: impl Into<String>) -> Ledger {
+        Ledger::new(Arc::clone(&self.store), key, by)
+            .fenced(self.fence)
+            .with_clock(Arc::clone(&self.clock))
     }
 
     /// The same view of checkpoints of another format.

@@ -17,15 +17,15 @@ pub struct Reported<T> {
     pub saved: Saved,
     /// Files of finished steps that are no sources, and so are not in the checkpoint.
     pub left_out: Vec<String>,
-    /// What the caller made of the [`Effect`] of each report, in order.
+    /// What the caller made of the [`ReportEffect`] of each report, in order.
     pub effects: Vec<T>,
 }
 
 impl<T> Reported<T> {
     /// Collects what `observe` makes in the last run of `report`.
     pub(crate) fn collect(
-        mut observe: impl FnMut(&Effect<'_>) -> T,
-        report: impl FnOnce(&mut dyn FnMut(&Effect<'_>)) -> Result<(Saved, Vec<String>)>,
+        mut observe: impl FnMut(&ReportEffect<'_>) -> T,
+        report: impl FnOnce(&mut dyn FnMut(&ReportEffect<'_>)) -> Result<(Saved, Vec<String>)>,
     ) -> Result<Self> {
         let mut effects = Vec::new();
         let (saved, left_out) = report(&mut |effect| {
@@ -42,7 +42,7 @@ impl<T> Reported<T> {
 
 /// What one of several reports did to the checkpoint.
 #[non_exhaustive]
-pub struct Effect<'e> {
+pub struct ReportEffect<'e> {
     /// The place of the report among all of them, from 0.
     pub index: usize,
     /// The report.
@@ -56,7 +56,7 @@ pub struct Effect<'e> {
     had_finished: &'e dyn Fn(&str) -> bool,
 }
 
-impl Effect<'_> {
+impl ReportEffect<'_> {
     /// Whether a piece of work with this text was finished before the report.
     #[must_use]
     pub fn was_done(&self, text: &str) -> bool {
@@ -64,9 +64,9 @@ impl Effect<'_> {
     }
 }
 
-impl std::fmt::Debug for Effect<'_> {
+impl std::fmt::Debug for ReportEffect<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Effect")
+        f.debug_struct("ReportEffect")
             .field("index", &self.index)
             .field("report", &self.report)
             .field("is_changed", &self.is_changed)
@@ -136,7 +136,7 @@ impl<'r> Batch<'r> {
         &self,
         checkpoint: &mut C,
         context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
+        observe: &mut dyn FnMut(&ReportEffect<'_>),
     ) -> Result<()> {
         let counting = |mut handoff: Handoff| {
             handoff.count_in(context.rules.unreadable.to_vec(), C::STATUS_IS_DERIVED);
@@ -150,7 +150,7 @@ impl<'r> Batch<'r> {
             applied.map_err(|error| error.with_report(index))?;
             let is_changed = *checkpoint != old;
             let after = is_changed.then(|| counting(checkpoint.outline()));
-            observe(&Effect {
+            observe(&ReportEffect {
                 index,
                 report,
                 is_changed,
@@ -206,7 +206,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         key: &Key,
         reports: &[Report],
         context: &OperationContext<'_>,
-        observe: impl FnMut(&Effect<'_>) -> T,
+        observe: impl FnMut(&ReportEffect<'_>) -> T,
     ) -> Result<Reported<T>> {
         Reported::collect(observe, |observe| {
             self.report_observed(key, reports, context, observe)
@@ -219,7 +219,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         key: &Key,
         reports: &[Report],
         context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
+        observe: &mut dyn FnMut(&ReportEffect<'_>),
     ) -> Result<(Saved, Vec<String>)> {
         let batch = Batch::new(self, reports, context.sources);
         let view = self.clone().archiving(batch.archive.or(self.archive));

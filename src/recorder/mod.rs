@@ -46,6 +46,7 @@
 mod beat;
 mod begin;
 mod context;
+mod effects;
 mod hand_over;
 mod hold;
 #[cfg(feature = "tokio")]

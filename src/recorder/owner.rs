@@ -1,7 +1,8 @@
 //! Who records.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
+
+use crate::checkpoint::random_name;
 
 /// Who has a task: an agent, and the session that it works in. Two sessions of one agent are two owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ impl Owner {
     pub fn new(agent: impl Into<String>) -> Self {
         Owner {
             agent: agent.into(),
-            session: fresh_session(),
+            session: random_name(),
         }
     }
 
@@ -41,12 +42,6 @@ impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, session {}", self.agent, self.session)
     }
-}
-
-/// 64 random bits. The standard library takes the keys of its hash maps from the system's random numbers,
-/// which spares a crate for them.
-fn fresh_session() -> String {
-    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::checkpoint::{
     Checkpoint, DoneItem, Handoff, Key, OperationContext, Report, Result, read,
 };
-use crate::checkpoints::{Begun, Checkpoints, Effect, Reported};
+use crate::checkpoints::{Begun, Checkpoints, ReportEffect, Reported};
 use crate::json::Document;
 use crate::resume::{Resume, ResumeOptions};
 use crate::staleness::Staleness;
@@ -74,7 +74,7 @@ pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
 }
 
 mod sealed {
-    use super::{Effect, Key, OperationContext, Report, Result, Saved};
+    use super::{Key, OperationContext, Report, ReportEffect, Result, Saved};
 
     /// What the trait object gives [`report`](super::AnyCheckpoints); no type of another crate has it.
     pub trait Reports {
@@ -84,7 +84,7 @@ mod sealed {
             key: &Key,
             reports: &[Report],
             context: &OperationContext<'_>,
-            observe: &mut dyn FnMut(&Effect<'_>),
+            observe: &mut dyn FnMut(&ReportEffect<'_>),
         ) -> Result<(Saved, Vec<String>)>;
     }
 }
@@ -95,7 +95,7 @@ impl<C: Checkpoint> sealed::Reports for Checkpoints<C> {
         key: &Key,
         reports: &[Report],
         context: &OperationContext<'_>,
-        observe: &mut dyn FnMut(&Effect<'_>),
+        observe: &mut dyn FnMut(&ReportEffect<'_>),
     ) -> Result<(Saved, Vec<String>)> {
         self.report_observed(key, reports, context, observe)
     }
@@ -112,7 +112,7 @@ impl dyn AnyCheckpoints {
         key: &Key,
         reports: &[Report],
         context: &OperationContext<'_>,
-        observe: impl FnMut(&Effect<'_>) -> T,
+        observe: impl FnMut(&ReportEffect<'_>) -> T,
     ) -> Result<Reported<T>> {
         Reported::collect(observe, |observe| {
             self.report_observed(key, reports, context, observe)

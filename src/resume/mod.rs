@@ -29,6 +29,7 @@ pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason}
 
 use crate::checkpoint::{Claim, DoneItem, Handoff, Key};
 use crate::json::{Corrupt, Violation};
+use crate::ledger::EffectRecord;
 use crate::staleness::Staleness;
 use crate::store::{EntryId, TaskContext};
 
@@ -49,6 +50,8 @@ pub(crate) struct Found<'l> {
     pub(crate) staleness: Staleness,
     /// The claim of another owner that stands.
     pub(crate) held: Option<Claim>,
+    /// The effects of the task; why they are unknown where they are.
+    pub(crate) effects: Result<Vec<EffectRecord>, String>,
     pub(crate) newer: Option<plan::Newer>,
     pub(crate) damage: Option<Corrupt>,
     pub(crate) recover_with: Option<EntryId>,
@@ -84,6 +87,8 @@ pub struct Resume {
     pub file: Option<String>,
     /// How the next agent records its work: [`ResumeOptions::with_recording`].
     pub recording: Vec<String>,
+    /// What the task did outside of the checkpoint, or may have done: none where that is unknown.
+    pub effects: Vec<EffectRecord>,
     /// What is wrong with the checkpoint.
     pub violations: Vec<Violation>,
     /// What is wrong with the document, where it cannot be read at all.
@@ -120,6 +125,7 @@ impl Resume {
         if let Some(damage) = &found.damage {
             plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
         }
+        plan::heed_effects(&mut plan, &found.effects);
         plan::heed_holder(&mut plan, found.held.as_ref());
         plan::heed_version(&mut plan, found.newer);
         if plan.decision >= ResumeDecision::Restart {
@@ -143,6 +149,7 @@ impl Resume {
             foreign: found.foreign,
             file: options.file.clone(),
             recording: options.recording.clone(),
+            effects: found.effects.unwrap_or_default(),
             violations: found.violations.to_vec(),
             damage: found.damage,
             recover_with: found.recover_with,
@@ -153,17 +160,18 @@ impl Resume {
     }
 
     /// Whether the agent can go on without anybody else: what is asked, if anything, is how far the step came that
-    /// was begun, and the next agent finds out.
+    /// was begun, and whether effects took place that the ledger lets nobody repeat. The next agent finds out.
     pub(crate) fn is_for_the_agent_alone(&self) -> bool {
         let plan = &self.plan;
-        let is_in_flight =
-            |reason: &ResumeReason| matches!(reason, ResumeReason::StepInFlight { .. });
+        let questions = |reason: &ResumeReason| match reason {
+            ResumeReason::StepInFlight { .. } => usize::from(!self.handoff.was_left_in_order()),
+            ResumeReason::EffectsInDoubt { effects } => effects.len(),
+            _ => 0,
+        };
         match plan.decision {
             ResumeDecision::Continue | ResumeDecision::Verify => true,
             ResumeDecision::Ask => {
-                plan.questions.len() == 1
-                    && plan.reasons.iter().any(is_in_flight)
-                    && !self.handoff.was_left_in_order()
+                plan.questions.len() == plan.reasons.iter().map(questions).sum::<usize>()
             }
             ResumeDecision::Restart | ResumeDecision::Refuse => false,
         }

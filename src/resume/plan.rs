@@ -4,6 +4,7 @@ use chrono::SecondsFormat;
 
 use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
+use crate::ledger::{EffectRecord, EffectStatus};
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
@@ -63,6 +64,62 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
             "The checkpoint is corrupt ({damage}), and no earlier state of it can be read: begin anew"
         )),
     }
+}
+
+/// What was done outside of the checkpoint is never done again blindly.
+pub(super) fn heed_effects(plan: &mut ResumePlan, effects: &Result<Vec<EffectRecord>, String>) {
+    let effects = match effects {
+        Ok(effects) => effects,
+        Err(why) => {
+            plan.ask(format!(
+                "Which effects of the task took place is unknown: {}. Is it known otherwise?",
+                shown::line(why)
+            ));
+            plan.because(ResumeReason::EffectsUnknown);
+            return;
+        }
+    };
+    let of =
+        |status: fn(&EffectStatus) -> bool| effects.iter().filter(move |it| status(&it.status));
+    for doubt in of(|status| *status == EffectStatus::InDoubt) {
+        let how = doubt.how_to_check.as_deref();
+        let how = how.map(|how| format!(" To find out: {}", shown::line(how)));
+        plan.ask(format!(
+            "{} was begun by {} at {}, and nothing says whether it took place: did it?{}",
+            shown::line(&doubt.id),
+            shown::line(&doubt.by),
+            doubt.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+            how.unwrap_or_default()
+        ));
+    }
+    let ids = |status| of(status).map(|it| it.id.clone()).collect::<Vec<_>>();
+    let doubts = ids(|status| *status == EffectStatus::InDoubt);
+    if !doubts.is_empty() {
+        plan.because(ResumeReason::EffectsInDoubt { effects: doubts });
+    }
+    let mut list = |said: &str, ids: Vec<String>| {
+        if !ids.is_empty() {
+            let listed: Vec<String> = ids
+                .iter()
+                .take(MOST_LISTED)
+                .map(|id| shown::line(id))
+                .collect();
+            let more = match ids.len().saturating_sub(MOST_LISTED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            plan.warnings
+                .push(format!("{said}: {}{more}.", listed.join(", ")));
+        }
+    };
+    list(
+        "Another is at this, or was moments ago",
+        ids(|status| *status == EffectStatus::InProgress),
+    );
+    list(
+        "Took place already, and is not to be done again",
+        ids(|status| matches!(status, EffectStatus::Done { .. })),
+    );
 }
 
 /// No agent goes on while another has claimed the task.

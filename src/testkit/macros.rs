@@ -177,6 +177,7 @@ macro_rules! __process_rules {
             a_process_with_an_old_fence_cannot_write
             a_killed_writer_loses_no_acknowledged_write
             a_killed_writer_loses_no_line_of_its_ledger
+            killed_effects_take_place_once
         }
     };
 }

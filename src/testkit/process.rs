@@ -4,16 +4,20 @@
 //! child answers each, or ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use crate::checkpoint::{Expect, Fence, Key};
+use crate::store::CheckpointStore;
 
 use super::Place;
 use super::fixture::{
     Fixture, add_line, count_up, is_conflict, is_fenced, line_of, lines, put, put_fenced, put_over,
 };
+use super::store::bring_about;
 
 const ADDRESS: &str = "AGENT_CHECKPOINT_TESTKIT_ADDRESS";
 const KEY: &str = "AGENT_CHECKPOINT_TESTKIT_KEY";
@@ -38,43 +42,46 @@ pub fn serve(place: &dyn Place) {
     let Some(store) = place.connect(&address) else {
         panic!("the place has an address, and `Place::connect` opens nothing");
     };
-    let store = &*store.unwrap();
+    let store: Arc<dyn CheckpointStore> = store.unwrap().into();
     answer("ready");
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         match *line.split(' ').collect::<Vec<_>>() {
             ["count", times] => {
                 for _ in 0..times.parse::<u64>().unwrap() {
-                    count_up(store, key);
+                    count_up(&*store, key);
                     answer("counted");
                 }
             }
             ["replace", revision, number] => {
                 let expect = Expect::Revision(revision.parse().unwrap());
-                match put_over(store, key, number.parse().unwrap(), expect) {
+                match put_over(&*store, key, number.parse().unwrap(), expect) {
                     Err(error) if is_conflict(error.kind()) => answer("conflict"),
                     saved => answer(saved.map(|_| "won").unwrap()),
                 }
             }
             ["put-from", first] => {
                 for number in first.parse::<u64>().unwrap().. {
-                    put(store, key, number);
+                    put(&*store, key, number);
                     answer(&number.to_string());
                 }
             }
             ["put-with", fence] => {
                 let fence: Fence = fence.parse().unwrap();
-                match put_fenced(store, key, 9, fence) {
+                match put_fenced(&*store, key, 9, fence) {
                     Err(error) if is_fenced(error.kind()) => answer("fenced"),
                     saved => answer(saved.map(|_| "saved").unwrap()),
                 }
             }
             ["add-lines"] => {
-                for at in lines(store, key).len().. {
-                    let added = add_line(store, key, &line_of(at), at, None);
+                for at in lines(&*store, key).len().. {
+                    let added = add_line(&*store, key, &line_of(at), at, None);
                     assert!(added.unwrap(), "a line was not added behind {at} others");
                     answer(&(at + 1).to_string());
                 }
+            }
+            ["bring-about", outside] => {
+                bring_about(Arc::clone(&store), key, Path::new(outside), &answer);
             }
             _ => panic!("no such command: {line}"),
         }

@@ -75,6 +75,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         a_process_with_an_old_fence_cannot_write(child()) IgnoresFences "the process whose claim was taken over"
         a_killed_writer_loses_no_acknowledged_write(child()) WritesLater "is gone"
         a_killed_writer_loses_no_line_of_its_ledger(child()) AddsLinesLater "a killed process added"
+        killed_effects_take_place_once(child()) AddsLinesLater "took place more than once"
 
         while_a_claim_is_held_only_its_fence_can_write() IgnoresFences "a first put without the fence was not refused"
         a_held_claim_belongs_to_its_owner() GivesClaimsToAll "asked again and got"

@@ -15,6 +15,7 @@ mod beating;
 mod beginning;
 mod build_pipeline;
 mod builder_state;
+mod effects;
 mod ending;
 mod events;
 mod given_up;

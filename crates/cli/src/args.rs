@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::settings::{self, Origin, Setting, variable};
-use crate::verbs::hook;
+use crate::verbs::{Once, Settle, hook};
 use crate::{help, inputs};
 
 /// What follows the list of verbs in `ckpt --help`.
@@ -440,6 +440,22 @@ pub(crate) enum Verb {
     /// AfterAgent and SessionEnd, which also tell of files that changed while no step was reported. Without --key it is
     /// the only checkpoint of the store that is not complete. Always exit 0: a failure is a `systemMessage`.
     Hook(Hook),
+    /// Run a command at most once for the task, whatever is killed: COMMAND follows `--`
+    ///
+    /// That the command is begun is on disk before it runs, and its output and exit code afterwards: the next time nothing is
+    /// run, and both come again. The exit code is that of COMMAND; 125 says that it did not run: because it is in doubt whether
+    /// it took place, because another is at it, or because of an error.
+    Once(Once),
+    /// List what the task did outside of its checkpoint with `ckpt once`, and settle what is in doubt
+    ///
+    /// Exit code 1 says that something is in doubt.
+    Effects {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        settle: Settle,
+    },
     /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
     Config,
     /// Print the script with which a shell completes verbs and options
@@ -540,6 +556,7 @@ impl Verb {
             | Verb::Claim { file, .. }
             | Verb::Release { file }
             | Verb::Doctor { place: file, .. }
+            | Verb::Effects { file, .. }
             | Verb::List { place: file } => file.as_deref(),
             _ => None,
         }

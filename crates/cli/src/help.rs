@@ -46,13 +46,13 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Reading",
         &[
             "list", "doctor", "detect", "validate", "revision", "stale", "history", "diff",
-            "convert", "guide", "schema",
+            "convert", "effects", "guide", "schema",
         ],
     ),
     (
         "Changing",
         &[
-            "set", "release", "restore", "recover", "archive", "copy", "prune", "forget",
+            "once", "set", "release", "restore", "recover", "archive", "copy", "prune", "forget",
         ],
     ),
     (
@@ -65,7 +65,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 74] = [
+const EXAMPLES: [(&str, &str); 76] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -102,6 +102,11 @@ const EXAMPLES: [(&str, &str); 74] = [
         "eval \"$(ckpt claim --agent ui-dev --for 30m --export)\"",
     ),
     ("complete", "ckpt complete"),
+    (
+        "once",
+        "ckpt once 'release 1.4' --check './is-released 1.4' -- ./release 1.4",
+    ),
+    ("effects", "ckpt effects --done 'release 1.4'"),
     ("unblock", "ckpt unblock"),
     ("heartbeat", "ckpt heartbeat"),
     ("context", "ckpt context --used 0.78"),

@@ -34,11 +34,14 @@ use agent_checkpoint::formats::Formats;
 /// Does what the command line of this process says, with checkpoints of these formats.
 #[must_use]
 pub fn run(formats: Formats) -> ExitCode {
+    if let Some(ended) = verbs::wait_and_run() {
+        return ended;
+    }
     outlive_size_limits();
     let is_hook = verbs::hook::is_called(&formats);
     let run = || match args::parse(formats) {
         Ok(args) => verbs::run(args),
-        Err(outcome) => *outcome,
+        Err(outcome) => verbs::refused_words(*outcome),
     };
     if is_hook {
         // An agent takes another code as an order to stop, also where nobody reads the answer.

@@ -54,6 +54,8 @@ pub(crate) struct Outcome {
     pub(crate) notes: Vec<String>,
     /// The exit code.
     pub(crate) exit: Exit,
+    /// The exit code of a command that was run, in its place.
+    pub(crate) code: Option<u8>,
     /// Whether what was asked for is done, so that it must not be run again to see what came of it.
     pub(crate) is_done: bool,
     /// The first failure as JSON, for where nothing else is on standard output.
@@ -276,7 +278,7 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
             break;
         }
     }
-    ExitCode::from(exit.code())
+    ExitCode::from(outcome.code.unwrap_or(exit.code()))
 }
 
 #[cfg(test)]

@@ -169,7 +169,8 @@ impl FileStore {
         }
     }
 
-    /// Archives the checkpoint of a key under the protocol's name for that, and says where.
+    /// Archives the checkpoint of a key under the protocol's name for that, and says where. The ledger stays:
+    /// [`Ledger::complete`](crate::ledger::Ledger::complete) ends that of a complete task, before this.
     ///
     /// # Errors
     ///

@@ -33,6 +33,7 @@
 
 mod claims;
 mod documents;
+mod effects;
 mod faults;
 mod forgetting;
 mod history;
@@ -44,6 +45,8 @@ mod writers;
 
 pub use claims::*;
 pub use documents::*;
+pub(in crate::testkit) use effects::bring_about;
+pub use effects::killed_effects_take_place_once;
 pub use faults::*;
 pub use forgetting::*;
 pub use history::*;

@@ -2,6 +2,7 @@
 
 use agent_checkpoint::formats::Inspected;
 use agent_checkpoint::json::Violation;
+use agent_checkpoint::ledger::EffectRecord;
 use agent_checkpoint::resume::ForeignMember;
 use agent_checkpoint::store::Stored;
 use agent_checkpoint::{Handoff, Revision};
@@ -11,6 +12,7 @@ use super::{Style, age, count, violation};
 use crate::address::Target;
 use crate::args::Global;
 use crate::output::{Outcome, one_line};
+use crate::verbs::effects;
 
 /// A checkpoint as `show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -27,6 +29,7 @@ pub(crate) struct Shown {
     handoff: Handoff,
     /// Members that the format does not declare.
     foreign: Vec<ForeignMember>,
+    effects: Vec<EffectRecord>,
     violations: Vec<Violation>,
 }
 
@@ -36,6 +39,7 @@ pub(crate) struct View<'t> {
     stored: Stored,
     inspected: Inspected,
     foreign: Vec<ForeignMember>,
+    effects: Vec<EffectRecord>,
 }
 
 impl<'t> View<'t> {
@@ -45,13 +49,20 @@ impl<'t> View<'t> {
         stored: Stored,
         inspected: Inspected,
         foreign: Vec<ForeignMember>,
+        effects: Vec<EffectRecord>,
     ) -> Self {
         View {
             target,
             stored,
             inspected,
             foreign,
+            effects,
         }
+    }
+
+    /// What the task did outside of the checkpoint.
+    pub(crate) fn effects(&self) -> &[EffectRecord] {
+        &self.effects
     }
 
     /// Whether something is wrong with it.
@@ -74,6 +85,7 @@ impl<'t> View<'t> {
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
             foreign: self.foreign.clone(),
+            effects: self.effects.clone(),
             violations: self.inspected.violations.clone(),
         }
     }
@@ -129,6 +141,7 @@ impl<'t> View<'t> {
             page.list("Verification", contract.chain(results));
         }
         page.list("Instructions", handoff.instructions.iter().cloned());
+        page.list("Effects", self.effects.iter().map(effects::line));
         page.list(
             match self.target.is_in_file() {
                 true => "Also in the file, and not declared by its format",

@@ -3,13 +3,13 @@
 use agent_checkpoint::quoted;
 use std::collections::{HashMap, HashSet};
 
-use agent_checkpoint::{Effect, Handoff, Operation};
+use agent_checkpoint::{Handoff, Operation, ReportEffect};
 
 /// How much of a text is compared: the beginning distinguishes steps.
 const COMPARED: usize = 120;
 
 /// The note on a step that was reported, after which these left the plan.
-pub(crate) fn of_step(effect: &Effect<'_>, left_plan: &[String]) -> Option<String> {
+pub(crate) fn of_step(effect: &ReportEffect<'_>, left_plan: &[String]) -> Option<String> {
     match &effect.report.operation {
         Operation::StepStart { text } => started(text, effect),
         Operation::StepDone(done) if done.pending().is_none() && !done.finishes_current() => {
@@ -40,7 +40,7 @@ pub(crate) fn twice(plan: &[String]) -> Vec<String> {
     steps.into_iter().map(note).collect()
 }
 
-fn started(text: &str, effect: &Effect<'_>) -> Option<String> {
+fn started(text: &str, effect: &ReportEffect<'_>) -> Option<String> {
     if effect.was_done(text) && !is_open(text, effect.before) {
         return Some(format!(
             "{text} is finished already, and begins once more",
@@ -68,7 +68,7 @@ fn not_planned(text: &str, before: &Handoff) -> Option<String> {
     })
 }
 
-fn finished(text: &str, effect: &Effect<'_>, left_plan: &[String]) -> Option<String> {
+fn finished(text: &str, effect: &ReportEffect<'_>, left_plan: &[String]) -> Option<String> {
     if effect.after.pending.is_empty() || !left_plan.is_empty() || effect.was_done(text) {
         return None;
     }

@@ -7,7 +7,7 @@ use agent_checkpoint::store::DeleteOptions;
 use agent_checkpoint::{Error, ErrorKind, Expect, Revision, RuleContext, Status};
 use serde::Serialize;
 
-use super::now;
+use super::{effects, now};
 use crate::address::Target;
 use crate::args::{ArchivedAs, Global};
 use crate::failure::Failure;
@@ -34,6 +34,9 @@ pub(super) fn run(
         Some(ArchivedAs::Aborted) => (Archive::Aborted, None),
         None => (Archive::Complete, Some(complete(&target)?)),
     };
+    if why == Archive::Complete {
+        end_ledger(&target, judged.as_ref(), global)?;
+    }
     // Exactly the state that was judged complete is archived.
     let expect = expect.or(judged).map_or(Expect::Any, Expect::Revision);
     let options = DeleteOptions::new()
@@ -50,6 +53,29 @@ pub(super) fn run(
         outcome.line(format!("archived as {aside}"));
     }
     Ok(outcome)
+}
+
+/// Ends the ledger of a task that is complete.
+fn end_ledger(target: &Target, judged: Option<&Revision>, global: &Global) -> Result<(), Failure> {
+    let at = |error: Error| target.error(error);
+    let ledger = effects::ledger(target, global);
+    if ledger.effects().map_err(at)?.is_empty() {
+        return Ok(());
+    }
+    let revision = match judged {
+        Some(revision) => Some(revision.clone()),
+        // One that is damaged ends its ledger by its archive all the same.
+        None => target
+            .store()
+            .load(&target.key)
+            .ok()
+            .flatten()
+            .map(|stored| stored.revision),
+    };
+    match revision {
+        Some(revision) => ledger.complete(&revision).map_err(at),
+        None => Ok(()),
+    }
 }
 
 /// The revision of a checkpoint whose task is complete; of any other only the caller knows why it is put

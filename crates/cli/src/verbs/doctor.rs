@@ -16,6 +16,7 @@ use agent_checkpoint::json::Code;
 use chrono::SecondsFormat;
 use serde::Serialize;
 
+use super::effects;
 use super::scan::{self, Opened};
 use super::validate::{self, Corruption};
 use crate::address::Target;
@@ -108,6 +109,7 @@ pub(super) fn run(place: Option<&Path>, fix: bool, global: &Global) -> Result<Ou
         if is_new {
             doctor.row(row)?;
         }
+        doctor.effects(row);
     }
     for found in fleet.findings() {
         doctor.finding(found);
@@ -233,6 +235,33 @@ impl Doctor<'_> {
             );
         }
         Ok(())
+    }
+
+    /// Effects of which nothing says whether they took place.
+    fn effects(&mut self, row: &Row) {
+        if row.revision.is_none() {
+            return;
+        }
+        let at = Global {
+            store: row.place.store.as_ref().map(PathBuf::from),
+            key: row.place.key.clone(),
+            slot: row.place.slot.as_ref().and_then(|slot| slot.parse().ok()),
+            ..self.global.clone()
+        };
+        // What cannot be opened was reported with the row.
+        let Ok(target) = Target::to_look_at(row.place.file.as_deref(), &at) else {
+            return;
+        };
+        match effects::ledger(&target, &at).effects() {
+            Ok(effects) => {
+                for doubt in effects::in_doubt(&effects) {
+                    let message = format!("{} may have taken place", doubt.id);
+                    let next = format!("ckpt effects {}", target.words());
+                    self.add("in-doubt", &row.place, message, Some(next));
+                }
+            }
+            Err(error) => self.add("ledger", &row.place, error.to_string(), None),
+        }
     }
 
     /// What does not go together, as `status` says it.

@@ -9,6 +9,7 @@ mod copy;
 mod detect;
 mod diff;
 mod doctor;
+pub(crate) mod effects;
 mod forget;
 mod forget_old;
 mod guide;
@@ -16,6 +17,7 @@ mod history;
 pub(crate) mod hook;
 mod init;
 mod list;
+mod once;
 mod operate;
 mod own;
 mod pages;
@@ -44,6 +46,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::stdin;
 
+pub(crate) use effects::Settle;
+pub(crate) use once::{Once, refused_words, wait_and_run};
 pub(crate) use set::is_assignment;
 
 /// Does what the command line says.
@@ -252,6 +256,8 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Init { write, hooks } => init::run(write, &hooks, global),
         Verb::Doctor { place, fix } => doctor::run(place.as_deref(), fix, global),
         Verb::Hook(called) => hook::run(&called, global),
+        Verb::Once(once) => Ok(once::run(&once, global)),
+        Verb::Effects { file, settle } => effects::run(file.as_deref(), &settle, global),
         Verb::Config => Ok(config::run(global)),
         Verb::Completions { shell } => Ok(pages::completions(shell, global)),
         Verb::Man { out } => pages::manual(out.as_deref(), global),

@@ -6,8 +6,8 @@ use agent_checkpoint::quoted;
 use agent_checkpoint::formats::agent_session::same_agent;
 use agent_checkpoint::formats::{Format, GivenValue, Inputs, SourceFiles};
 use agent_checkpoint::{
-    ContextLevel, ContextUse, Effect, ErrorKind, Handoff, Operation, OperationContext, Report,
-    Reported, RuleContext, Status,
+    ContextLevel, ContextUse, ErrorKind, Handoff, Operation, OperationContext, Report,
+    ReportEffect, Reported, RuleContext, Status,
 };
 
 use crate::address::Target;
@@ -315,7 +315,7 @@ fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
 }
 
 /// What a report did, in a line.
-fn answer(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Answer {
+fn answer(effect: &ReportEffect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Answer {
     let (operation, is_changed) = (&effect.report.operation, effect.is_changed);
     let (before, after) = (effect.before, effect.after);
     let mut answer = Answer::default();
@@ -405,7 +405,7 @@ fn answer(effect: &Effect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Answe
 }
 
 /// That a gate was passed and no report said whether its phase is finished.
-fn phase_stays(effect: &Effect<'_>, inputs: &Inputs) -> Option<String> {
+fn phase_stays(effect: &ReportEffect<'_>, inputs: &Inputs) -> Option<String> {
     let operation = &effect.report.operation;
     let silent = matches!(operation, Operation::GatePass { phase: None, .. });
     let stays = silent && effect.is_changed && inputs.is_empty();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
+use super::effects;
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
         view.print(&mut outcome, global);
     }
     outcome.exit = Exit::findings_if(view.has_violations());
+    effects::tell_doubts(view.effects(), &target, &mut outcome);
     Ok(outcome)
 }
 
@@ -41,5 +43,6 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     let handoff = &mut inspected.handoff;
     handoff.updated_at = handoff.updated_at.take().or(inspected.updated_at.clone());
     let foreign = format.foreign_members(&stored.document).map_err(at)?;
-    Ok(View::new(target, stored, inspected, foreign))
+    let effects = effects::ledger(target, global).effects().map_err(at)?;
+    Ok(View::new(target, stored, inspected, foreign, effects))
 }

@@ -106,6 +106,7 @@ const TRIED: &[&str] = &[
     "detect",
     "diff",
     "doctor",
+    "effects",
     "fail",
     "forget",
     "gate",
@@ -115,6 +116,7 @@ const TRIED: &[&str] = &[
     "lead",
     "list",
     "note",
+    "once",
     "pause",
     "phase",
     "prune",
@@ -174,6 +176,30 @@ fn a_hook_of_a_coding_agent_finds_the_only_open_checkpoint() {
         assert_eq!(hook("Stop"), "");
         let shown = task.run(0, &["show", "--json"]).json();
         assert_eq!(shown["updated_at"], "2026-03-02T09:00:04Z");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_effect_happens_once_until_its_complete_task_is_archived() {
+    for task in Task::begun() {
+        let once = [
+            &task.on(&["once", "mail"])[..],
+            &["--", "sh", "-c", "echo sent; exit 3"],
+        ]
+        .concat();
+        let again = [
+            &task.on(&["once", "mail"])[..],
+            &["--", "sh", "-c", "echo sent twice"],
+        ]
+        .concat();
+        for words in [&once, &again] {
+            assert_eq!(task.project.expect(3, words).out, "sent\n");
+        }
+        task.says(0, &["effects"], "done ");
+        task.run(0, &["archive", "--as", "complete"]);
+        task.run(0, &["start", "--plan", "More"]);
+        assert_eq!(task.project.expect(0, &again).out, "sent twice\n");
     }
 }
 

@@ -30,6 +30,7 @@ mod handing_off;
 mod hooks;
 mod listing;
 mod mixing;
+mod once;
 mod operating;
 mod past;
 mod project;

@@ -1,0 +1,131 @@
+//! `ckpt effects`: what a task did outside of its checkpoint, and what is in doubt.
+
+use std::path::Path;
+
+use agent_checkpoint::ledger::{EffectRecord, EffectStatus, Ledger, Settlement};
+use agent_checkpoint::{Error, is_blank, quoted};
+use chrono::SecondsFormat;
+
+use super::claim::owner;
+use crate::address::Target;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::named::shell_word;
+use crate::output::Outcome;
+
+/// How an effect in doubt is settled.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settle {
+    /// Settle this effect: it took place
+    #[arg(long, value_name = "ID", conflicts_with = "not_done")]
+    done: Option<String>,
+    /// What is known of what it gave back
+    #[arg(long, value_name = "TEXT", requires = "done")]
+    receipt: Option<String>,
+    /// Settle this effect: it did not take place, and may be begun again
+    #[arg(long, value_name = "ID")]
+    not_done: Option<String>,
+}
+
+impl Settle {
+    /// Whether anything is to be changed.
+    pub(super) fn is_asked(&self) -> bool {
+        self.done.is_some() || self.not_done.is_some()
+    }
+}
+
+pub(super) fn run(
+    file: Option<&Path>,
+    settle: &Settle,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let target = match settle.is_asked() {
+        true => Target::to_change(file, global)?,
+        false => Target::to_read(file, global)?,
+    };
+    let ledger = ledger(&target, global);
+    let at = |error| target.error(error);
+    let mut outcome = Outcome::new();
+    let settled = match (&settle.done, &settle.not_done) {
+        (Some(id), _) => {
+            let receipt = settle.receipt.as_ref().filter(|text| !is_blank(text));
+            Some((id, Settlement::done(&receipt).map_err(at)?))
+        }
+        (None, Some(id)) => Some((id, Settlement::NotDone)),
+        (None, None) => None,
+    };
+    let mut effects = ledger.effects().map_err(at)?;
+    if let Some((id, settlement)) = settled {
+        effects.retain(|effect| effect.id == *id);
+        let [effect] = effects.as_slice() else {
+            return Err(at(Error::refused(format!(
+                "the task has begun no effect {}; `ckpt effects {}` lists those that it has",
+                quoted(id),
+                target.words()
+            ))));
+        };
+        ledger.settle(effect, settlement).map_err(at)?;
+        outcome.is_done = true;
+        effects = ledger.effects().map_err(at)?;
+        effects.retain(|effect| effect.id == *id);
+    }
+    if global.json {
+        outcome.json(&effects);
+    } else if effects.is_empty() {
+        outcome.note("the task has begun no effects");
+    }
+    if !global.json {
+        effects.iter().for_each(|effect| outcome.line(line(effect)));
+    }
+    tell_doubts(&effects, &target, &mut outcome);
+    Ok(outcome)
+}
+
+/// Tells what is in doubt, which is a finding.
+pub(super) fn tell_doubts(effects: &[EffectRecord], target: &Target, outcome: &mut Outcome) {
+    for effect in in_doubt(effects) {
+        outcome.warn(doubt(effect, target));
+        outcome.found();
+    }
+}
+
+/// The ledger of a checkpoint, for the owner that the command line names.
+pub(super) fn ledger(target: &Target, global: &Global) -> Ledger {
+    let by = owner(global).unwrap_or_else(|| "ckpt".to_owned());
+    target.checkpoints::<()>(global).ledger(&target.key, by)
+}
+
+/// The effects of which nothing says whether they took place.
+pub(crate) fn in_doubt(effects: &[EffectRecord]) -> impl Iterator<Item = &EffectRecord> {
+    let is_in_doubt = |effect: &&EffectRecord| effect.status == EffectStatus::InDoubt;
+    effects.iter().filter(is_in_doubt)
+}
+
+/// What an effect in doubt asks for, and the lines that settle it.
+pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
+    let (id, words) = (shell_word(&effect.id), target.words());
+    let how = effect
+        .how_to_check
+        .as_deref()
+        .map(|how| format!(" ({how})"));
+    format!(
+        "{} was begun by {} at {}, and nothing says whether it took place: find out{}, then `ckpt effects {words} --done \
+         {id}` or `ckpt effects {words} --not-done {id}`",
+        effect.id,
+        effect.by,
+        effect.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+        how.unwrap_or_default(),
+    )
+}
+
+/// An effect in a line.
+pub(crate) fn line(effect: &EffectRecord) -> String {
+    let status = match &effect.status {
+        EffectStatus::Done { .. } => "done",
+        EffectStatus::NotDone => "not done",
+        EffectStatus::InProgress => "in progress",
+        _ => "in doubt",
+    };
+    let since = effect.since.to_rfc3339_opts(SecondsFormat::Secs, true);
+    format!("{status:<12} {since}  {}  ({})", effect.id, effect.by)
+}

@@ -1,0 +1,248 @@
+//! `ckpt once`: a command that runs at most once for a task.
+
+mod output;
+mod waiting;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+
+use agent_checkpoint::ledger::{
+    Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus, Receipt, Settlement,
+};
+use chrono::SecondsFormat;
+
+use output::{Output, Stream};
+use waiting::Waiting;
+pub(crate) use waiting::wait_and_run;
+
+use super::effects::{doubt, ledger};
+use crate::address::Target;
+use crate::args::Global;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+/// The exit code where the command did not run.
+const NOT_RUN: u8 = 125;
+
+/// What is run once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Once {
+    /// What the command does: two with the same id are one effect of the task
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Where it is in doubt, find out with this shell command: 0 says that it took place, 1 that it did not; with any other
+    /// exit code the doubt stays
+    #[arg(long, value_name = "CMD")]
+    check: Option<String>,
+    /// How a person or an agent finds out whether it took place
+    #[arg(long, value_name = "TEXT")]
+    how: Option<String>,
+    /// The exit codes with which the command had no effect, so that it may run again
+    #[arg(long, value_name = "CODE", num_args = 1.., value_delimiter = ',')]
+    retry_on: Vec<u8>,
+    /// The command and its arguments, after `--`
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(once: &Once, global: &Global) -> Outcome {
+    once.run(global).unwrap_or_else(|failure| {
+        let mut outcome = Outcome::from(failure);
+        outcome.code = Some(NOT_RUN);
+        outcome
+    })
+}
+
+/// The outcome of a command line that is refused: the command that was to run once did not run.
+pub(crate) fn refused_words(mut outcome: Outcome) -> Outcome {
+    let mut words = std::env::args_os().take_while(|word| word != "--");
+    if outcome.exit == Exit::Failed && words.any(|word| word == "once") {
+        outcome.code = Some(NOT_RUN);
+    }
+    outcome
+}
+
+impl Once {
+    fn run(&self, global: &Global) -> Result<Outcome, Failure> {
+        let target = Target::to_write(global)?;
+        target.require_file()?;
+        let at = |error| target.error(error);
+        let mut effect = Effect::with_id(&self.id).map_err(at)?;
+        if let Some(how) = &self.how {
+            effect = effect.with_check(how);
+        }
+        let ledger = ledger(&target, global);
+        let mut check = self.check.as_deref();
+        loop {
+            let effects = ledger.effects().map_err(at)?;
+            let known = effects.into_iter().find(|known| known.id == self.id);
+            match known.map(|known| (known.status.clone(), known)) {
+                None | Some((EffectStatus::NotDone, _)) => {
+                    let waiting = Waiting::new(&self.command);
+                    let waiting = waiting.map_err(|error| self.cannot_run(&error.to_string()))?;
+                    let ledger = ledger.clone().in_process(waiting.process());
+                    match ledger.begin(&effect) {
+                        Ok(EffectDecision::Do(guard)) => {
+                            return self.run_now(waiting, guard, &target);
+                        }
+                        // Another was faster, and is looked at in the next turn.
+                        Ok(_) => waiting.dismiss(),
+                        Err(error) => {
+                            waiting.dismiss();
+                            return Err(at(error));
+                        }
+                    }
+                }
+                Some((EffectStatus::Done { receipt }, _)) => return Ok(self.again(&receipt)),
+                Some((EffectStatus::InProgress, record)) => {
+                    return Err(self.not_run(&target, &in_progress(&record)));
+                }
+                Some((_, record)) => {
+                    let settlement = check.take().map(checked).transpose()?.flatten();
+                    let Some(settlement) = settlement else {
+                        return Err(self.not_run(&target, &doubt(&record, &target)));
+                    };
+                    ledger.settle(&record, settlement).map_err(at)?;
+                }
+            }
+        }
+    }
+
+    /// Lets the command run, and records how it ended.
+    fn run_now(
+        &self,
+        waiting: Waiting,
+        mut guard: EffectGuard,
+        target: &Target,
+    ) -> Result<Outcome, Failure> {
+        let mut running = match waiting.run() {
+            Ok(running) => running,
+            Err(error) => {
+                guard.not_done().map_err(|error| target.error(error))?;
+                return Err(self.cannot_run(&error.to_string()));
+            }
+        };
+        let (out, err) = (running.child.stdout.take(), running.child.stderr.take());
+        let stdout = thread::spawn(move || Stream::pass_on(out, io::stdout()));
+        let stderr = thread::spawn(move || Stream::pass_on(err, io::stderr()));
+        let status = running.child.wait();
+        let status =
+            status.map_err(|error| Failure::new(format!("the command was lost: {error}")))?;
+        if let Some(why) = running.failure() {
+            guard.not_done().map_err(|error| target.error(error))?;
+            return Err(self.cannot_run(&why));
+        }
+        let stdout = stdout.join().unwrap_or_default();
+        let stderr = stderr.join().unwrap_or_default();
+        let mut outcome = Outcome::new();
+        let Some(code) = code_of(status) else {
+            outcome.warn(format!(
+                "a signal ended the command, so it is in doubt whether {} took place: `ckpt effects {}` says how to settle that",
+                self.id,
+                target.words()
+            ));
+            outcome.code = Some(code_of_signal(status));
+            return Ok(outcome);
+        };
+        outcome.code = Some(code);
+        let recorded = match self.retry_on.contains(&code) {
+            true => guard.not_done(),
+            false => guard
+                .done(&Output {
+                    code,
+                    stdout,
+                    stderr,
+                })
+                .map(drop),
+        };
+        if let Err(error) = recorded {
+            outcome.fail(&target.error(error));
+            outcome.warn(format!(
+                "the command ran, and it is not recorded that {} took place: it is in doubt",
+                self.id
+            ));
+        }
+        Ok(outcome)
+    }
+
+    /// What came of the command when it ran: its output, and its exit code.
+    fn again(&self, receipt: &Receipt) -> Outcome {
+        let mut outcome = Outcome::new();
+        outcome.code = Some(0);
+        let Ok(output) = receipt.read::<Output>() else {
+            outcome.note(format!(
+                "{} took place already, as was settled; nothing was run",
+                self.id
+            ));
+            return outcome;
+        };
+        output.stdout.write_to(io::stdout());
+        output.stderr.write_to(io::stderr());
+        let omitted = output.stdout.omitted + output.stderr.omitted;
+        if omitted > 0 {
+            outcome.note(format!(
+                "{omitted} bytes of the output of {} were not kept",
+                self.id
+            ));
+        }
+        outcome.code = Some(output.code);
+        outcome
+    }
+
+    fn cannot_run(&self, why: &str) -> Failure {
+        let name = self.command.first().map(|name| name.display().to_string());
+        Failure::new(format!("cannot run {}: {why}", name.unwrap_or_default()))
+    }
+
+    fn not_run(&self, target: &Target, why: &str) -> Failure {
+        Failure::new(format!("{}: {why}; nothing was run", target.place()))
+    }
+}
+
+fn in_progress(record: &EffectRecord) -> String {
+    format!(
+        "{} is at {} since {}",
+        record.by,
+        record.id,
+        record.since.to_rfc3339_opts(SecondsFormat::Secs, true)
+    )
+}
+
+/// What the check of an effect in doubt says. Its output is not that of the command.
+fn checked(check: &str) -> Result<Option<Settlement>, Failure> {
+    let shell = if cfg!(windows) {
+        ["cmd", "/C"]
+    } else {
+        ["sh", "-c"]
+    };
+    let status = Command::new(shell[0])
+        .args([shell[1], check])
+        .stdin(Stdio::null())
+        .stdout(io::stderr())
+        .status();
+    let status =
+        status.map_err(|error| Failure::new(format!("the check cannot be run: {error}")))?;
+    Ok(match status.code() {
+        Some(0) => Some(Settlement::done(&())?),
+        Some(1) => Some(Settlement::NotDone),
+        _ => None,
+    })
+}
+
+/// The exit code of a command that ended by itself.
+fn code_of(status: ExitStatus) -> Option<u8> {
+    let code = status.code()?;
+    Some(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+/// What a shell gives for a command that a signal ended.
+fn code_of_signal(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal: Option<i32> = (!status.success()).then_some(0);
+    128 + u8::try_from(signal.unwrap_or_default()).unwrap_or_default()
+}

@@ -1,0 +1,249 @@
+//! `ckpt once` and `ckpt effects`.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::project::{Project, TASK, path_with_ckpt};
+
+const OF: [&str; 2] = ["--store", "t.json"];
+
+/// The command line that runs a script of the shell once.
+fn once<'a>(more: &[&'a str], script: &'a str) -> Vec<&'a str> {
+    [&["once", "mail"], more, &OF, &["--", "sh", "-c", script]].concat()
+}
+
+/// How often the mail was sent.
+fn sent(project: &Project) -> usize {
+    let path = project.path("outbox");
+    fs::read_to_string(path).map_or(0, |text| text.lines().count())
+}
+
+const SEND: &str = "echo sent | tee -a outbox; echo with care >&2; exit 3";
+
+#[test]
+fn a_command_runs_once_and_its_output_and_code_come_again() {
+    let project = Project::with("t.json", TASK);
+    for _ in 0..3 {
+        let run = project.expect(3, &once(&[], SEND));
+        assert_eq!((&*run.out, &*run.err), ("sent\n", "with care\n"));
+    }
+    assert_eq!(sent(&project), 1);
+    // The checkpoint is as it was: no format has a member for this.
+    assert_eq!(project.read("t.json"), TASK);
+    let list = project.expect(0, &["effects", "t.json"]).out;
+    assert!(
+        list.starts_with("done ") && list.contains("  mail  (ckpt)"),
+        "{list}"
+    );
+    let other = ["once", "another", OF[0], OF[1], "--", "sh", "-c", SEND];
+    project.expect(3, &other);
+    assert_eq!(sent(&project), 2);
+    let shown = project.expect(0, &["show", "t.json"]).out;
+    assert!(
+        shown.contains("Effects\n") && shown.contains("mail"),
+        "{shown}"
+    );
+    let json = project.expect(0, &["effects", "t.json", "--json"]).json();
+    assert_eq!(json[0]["status"], "done");
+}
+
+#[test]
+fn a_command_that_is_killed_is_in_doubt_until_that_is_settled() {
+    let project = Project::with("t.json", TASK);
+    let killed = "echo sent >> outbox; kill -9 $$";
+    let how = ["--how", "count the lines of outbox"];
+    let run = project.expect(137, &once(&how, killed));
+    assert!(
+        run.err.contains("in doubt whether mail took place"),
+        "{run:?}"
+    );
+    let refused = project.expect(125, &once(&how, killed));
+    let line = refused.error();
+    assert!(
+        line.contains("find out (count the lines of outbox)")
+            && line.contains("ckpt effects t.json --done mail")
+            && line.ends_with("nothing was run"),
+        "{line}"
+    );
+    assert_eq!(sent(&project), 1);
+    for verb in ["effects", "show", "resume"] {
+        let run = project.expect(1, &[verb, "t.json"]);
+        assert!(run.err.contains("count the lines of outbox"), "{run:?}");
+    }
+    let doctor = project.expect(1, &["doctor", "t.json"]);
+    assert!(
+        doctor
+            .out
+            .contains("in-doubt: t.json: mail may have taken place\n  ckpt effects t.json"),
+        "{doctor:?}"
+    );
+    project.expect(0, &["effects", "t.json", "--not-done", "mail"]);
+    project.expect(137, &once(&[], killed));
+    assert_eq!(sent(&project), 2);
+    project.expect(
+        0,
+        &[
+            "effects",
+            "t.json",
+            "--done",
+            "mail",
+            "--receipt",
+            "message 7",
+        ],
+    );
+    let again = project.expect(0, &once(&[], killed));
+    assert!(again.err.contains("took place already"), "{again:?}");
+    assert_eq!(sent(&project), 2);
+    let no = project.expect(4, &["effects", "t.json", "--not-done", "mail"]);
+    assert!(no.error().contains("took place"), "{no:?}");
+    let no = project.expect(4, &["effects", "t.json", "--done", "fax"]);
+    assert!(no.error().contains("no effect \"fax\""), "{no:?}");
+}
+
+#[test]
+fn a_check_finds_out_and_one_that_cannot_leaves_the_doubt() {
+    let project = Project::with("t.json", TASK);
+    let check = ["--check", "echo looking; test -s outbox"];
+    project.expect(137, &once(&check, "kill -9 $$"));
+    // It did not take place, so it runs again; and is killed again, after it took place.
+    let run = project.expect(137, &once(&check, "echo sent >> outbox; kill -9 $$"));
+    assert!(run.out.is_empty() && run.err.contains("looking"), "{run:?}");
+    let unclear = project.expect(125, &once(&["--check", "exit 2"], SEND));
+    assert!(unclear.err.contains("nothing was run"), "{unclear:?}");
+    assert_eq!(project.expect(0, &once(&check, SEND)).out, "");
+    project.expect(0, &once(&check, SEND));
+    assert_eq!(sent(&project), 1);
+}
+
+#[test]
+fn codes_that_are_named_had_no_effect_and_what_cannot_run_has_none() {
+    let project = Project::with("t.json", TASK);
+    let flaky = "test -e up || { echo down >&2; exit 75; }; echo sent >> outbox";
+    for _ in 0..2 {
+        project.expect(75, &once(&["--retry-on", "75"], flaky));
+    }
+    project.write("up", "");
+    for _ in 0..2 {
+        project.expect(0, &once(&["--retry-on", "75"], flaky));
+    }
+    assert_eq!(sent(&project), 1);
+    let missing = ["once", "deploy", OF[0], OF[1], "--", "./no-such-program"];
+    for _ in 0..2 {
+        let run = project.expect(125, &missing);
+        assert!(
+            run.error()
+                .contains("cannot run ./no-such-program: No such file"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_run_ends_with_125() {
+    let project = Project::with("t.json", TASK);
+    let fence = project
+        .expect(0, &["claim", "t.json", "--agent", "one"])
+        .out;
+    let claimed = project.expect(125, &once(&[], SEND));
+    assert!(claimed.error().contains("claimed by one"), "{claimed:?}");
+    let with_fence = [&["--fence", fence.trim_end()], &once(&[], SEND)[..]].concat();
+    project.expect(3, &with_fence);
+    for words in [
+        &["once", "x", "--store", "none.json", "--", "true"][..],
+        &["once", "x", "--store", "t.json"],
+        &["once", " ", "--store", "t.json", "--", "true"],
+        &[
+            "once",
+            "--no-such-option",
+            "x",
+            "--store",
+            "t.json",
+            "--",
+            "true",
+        ],
+        &["once", "x", "--", "true"],
+    ] {
+        project.expect(125, words);
+    }
+    assert_eq!(sent(&project), 1);
+}
+
+#[test]
+fn a_ledger_ends_when_the_task_is_archived_as_complete() {
+    let project = Project::with("t.json", TASK);
+    project.expect(3, &once(&[], SEND));
+    project.expect(0, &["archive", "t.json", "--as", "aborted"]);
+    project.write("t.json", TASK);
+    project.expect(3, &once(&[], SEND));
+    assert_eq!(sent(&project), 1, "an aborted task keeps its effects");
+    project.expect(0, &["archive", "t.json", "--as", "complete"]);
+    project.write("t.json", TASK.replace("Make b", "Make more"));
+    project.expect(3, &once(&[], SEND));
+    assert_eq!(sent(&project), 2);
+}
+
+/// A loop of the shell whose `ckpt` is killed at any time: with what is counted outside, the mail is never sent twice.
+#[cfg(target_os = "linux")]
+#[test]
+fn in_a_loop_of_the_shell_a_kill_at_any_time_sends_nothing_twice() {
+    let kills = std::env::var("AGENT_CHECKPOINT_EFFECT_KILLS").ok();
+    let kills: u64 = kills.map_or(30, |kills| kills.parse().unwrap());
+    let project = Project::with("t.json", TASK);
+    let script = r#"
+        n=0
+        while :; do
+            ckpt once "mail $n" --store t.json --check "grep -qx 'mail $n' outbox" -- \
+                sh -c "sleep 0.01; echo 'mail $n' >> outbox"
+            # In progress: the command of a ckpt that was killed goes on.
+            case $? in 0) n=$((n + 1)) ;; 125) sleep 0.01 ;; esac
+        done"#;
+    project.write("outbox", "");
+    let mut killed = 0;
+    let mut shell = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(project.path("."))
+        .env("PATH", path_with_ckpt())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    for kill in 0..kills {
+        std::thread::sleep(Duration::from_micros(5_000 + kill * 79_193 % 400_000));
+        // Only `ckpt` itself, not the command that it runs.
+        let found = children_of(shell.id());
+        for id in found {
+            let status = Command::new("kill").args(["-9", &id.to_string()]).status();
+            killed += u64::from(status.unwrap().success());
+        }
+        assert_none_twice(&project);
+    }
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_none_twice(&project);
+    assert!(
+        killed > kills / 4,
+        "{killed} of {kills} kills met a process"
+    );
+    assert!(sent(&project) > 1, "and it went on");
+}
+
+#[cfg(target_os = "linux")]
+fn children_of(id: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    text.split_whitespace()
+        .map(|id| id.parse().unwrap())
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+fn assert_none_twice(project: &Project) {
+    let mut lines: Vec<String> = project.read("outbox").lines().map(str::to_owned).collect();
+    let all = lines.len();
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), all, "sent twice: {}", project.read("outbox"));
+}

@@ -1,0 +1,166 @@
+//! What is to happen once: an effect and its identity.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::checkpoint::{Error, Result, Revision};
+
+/// The longest id of an effect, in bytes.
+const MOST: usize = 256;
+
+/// Something that a task does outside of its checkpoint, and that must not happen twice: a mail, a payment, a
+/// deployment.
+///
+/// Its id is what the effect *is*: two effects of one task with the same id are one effect.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::ledger::Effect;
+///
+/// # fn main() -> agent_checkpoint::Result<()> {
+/// let mail = Effect::new("send-mail", &("team@example.com", "The build is green"))?
+///     .with_check("look for the subject in the folder of sent mail");
+/// assert!(mail.id().starts_with("send-mail "));
+/// let deploy = Effect::with_id("deploy release 1.4 to staging")?;
+/// # assert_ne!(mail.id(), deploy.id());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Effect {
+    id: String,
+    how_to_check: Option<String>,
+}
+
+impl Effect {
+    /// The effect of doing this with these arguments: `name`, and the digest of the arguments as JSON. The order of the
+    /// members of a map does not count.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with_id`](Effect::with_id), and the code `edit` for arguments that are no JSON.
+    pub fn new(name: &str, arguments: &(impl Serialize + ?Sized)) -> Result<Effect> {
+        let arguments = serde_json::to_value(arguments).map_err(|error| {
+            Error::edit(format!("the arguments of an effect are no JSON: {error}"))
+        })?;
+        let mut text = String::new();
+        canonical(&arguments, &mut text);
+        let digest = Revision::of(text.as_bytes()).to_string();
+        let digest = digest.trim_start_matches("sha256:");
+        Effect::with_id(format!("{name} {}", &digest[..32]))
+    }
+
+    /// The effect with an id of the caller's, such as the key by which the service itself knows a request.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, longer than 256 bytes, or has a
+    /// control character in it.
+    pub fn with_id(id: impl Into<String>) -> Result<Effect> {
+        let id: String = id.into();
+        let problem = match &*id {
+            id if crate::is_blank(id) => "is blank",
+            id if id.len() > MOST => "is longer than 256 bytes",
+            id if id.chars().any(char::is_control) => "has a control character in it",
+            _ => {
+                return Ok(Effect {
+                    id,
+                    how_to_check: None,
+                });
+            }
+        };
+        Err(Error::refused(format!("the id of an effect {problem}")))
+    }
+
+    /// Says how a person or an agent finds out whether the effect took place, where that is in doubt.
+    pub fn with_check(mut self, how: impl Into<String>) -> Self {
+        self.how_to_check = Some(how.into());
+        self
+    }
+
+    /// The identity of the effect within its task.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How to find out whether it took place.
+    #[must_use]
+    pub fn how_to_check(&self) -> Option<&str> {
+        self.how_to_check.as_deref()
+    }
+}
+
+/// Compact JSON with the members of each object by name, whatever the features of serde_json make of their order.
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, value) in members {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(elements) => {
+            text.push('[');
+            for element in elements {
+                canonical(element, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_effect_is_what_it_does_with_what() {
+        let id = |arguments: Value| Effect::new("pay", &arguments).unwrap().id;
+        let paid = id(json!({ "to": "ann", "cents": 5, "of": [1, { "a": 1, "b": 2 }] }));
+        assert_eq!(
+            paid,
+            id(json!({ "of": [1, { "b": 2, "a": 1 }], "cents": 5, "to": "ann" }))
+        );
+        for other in [
+            json!({ "to": "ann", "cents": 50, "of": [1, { "a": 1, "b": 2 }] }),
+            json!({ "to": "ann", "cents": 5, "of": [{ "a": 1, "b": 2 }, 1] }),
+            json!({ "to": "ann", "cents": "5", "of": [1, { "a": 1, "b": 2 }] }),
+            json!({ "to": "ann", "cents": 5 }),
+        ] {
+            assert_ne!(paid, id(other));
+        }
+        let ab = json!(["a", "b"]);
+        assert_ne!(id(ab), id(json!(["a,b"])));
+        assert_ne!(paid, Effect::new("refund", &json!({})).unwrap().id);
+        // Nothing depends on the machine or on features of serde_json.
+        assert_eq!(
+            id(json!({ "n": 1.5 })),
+            Effect::new("pay", &BTreeMap::from([("n", 1.5)]))
+                .unwrap()
+                .id
+        );
+    }
+
+    #[test]
+    fn an_id_is_one_line_of_text() {
+        assert_eq!(Effect::with_id("release 1.4").unwrap().id(), "release 1.4");
+        for bad in [String::new(), "  ".into(), "a\nb".into(), "x".repeat(257)] {
+            assert!(Effect::with_id(bad.clone()).is_err(), "{bad:?}");
+        }
+    }
+}

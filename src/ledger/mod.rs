@@ -1,0 +1,441 @@
+//! What a task did outside of its checkpoint: effects that no resume repeats blindly.
+//!
+//! A crash between an effect (a mail, a payment, a deployment) and the report of it leaves the question whether it took
+//! place. The ledger of a checkpoint has the answer, or says that there is a doubt: that an effect is begun is on disk
+//! before it is brought about, and its end afterwards.
+//!
+//! # Example
+//!
+//! ```
+//! use agent_checkpoint::formats::task::TaskCheckpoint;
+//! use agent_checkpoint::ledger::{Effect, EffectDecision, Settlement};
+//! use agent_checkpoint::recorder::{Opened, Recorder};
+//! use agent_checkpoint::store::MemoryStore;
+//! use agent_checkpoint::{CheckpointStoreExt, Key};
+//!
+//! # fn send(to: &str) -> agent_checkpoint::Result<u32> { Ok(7) }
+//! # fn was_sent(to: &str) -> Option<u32> { None }
+//! # fn main() -> agent_checkpoint::Result<()> {
+//! # let tasks = MemoryStore::new().checkpoints::<TaskCheckpoint>();
+//! # let first = TaskCheckpoint::begin("ui-dev", ["Tell the team"], tasks.now());
+//! # let Opened::Begun(recorder) = Recorder::begin(&tasks, &Key::new("US-003")?, "ui-dev", &first)? else { return Ok(()) };
+//! let mail = Effect::new("send-mail", "team@example.com")?.with_check("look into the folder of sent mail");
+//! // Where it is in doubt, the closure finds out: `None` where it cannot.
+//! let decision = recorder.effect_or_check(&mail, |_| {
+//!     Some(match was_sent("team@example.com") {
+//!         Some(number) => Settlement::done(&number).ok()?,
+//!         None => Settlement::NotDone,
+//!     })
+//! })?;
+//! match decision {
+//!     EffectDecision::Do(mut guard) => {
+//!         let number = send("team@example.com")?;
+//!         guard.done(&number)?;
+//!     }
+//!     EffectDecision::AlreadyDone(_) => {}
+//!     EffectDecision::InProgress(record) | EffectDecision::InDoubt(record) => {
+//!         println!("{} may have been done by {}", record.id, record.by);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How long it lasts
+//!
+//! The ledger lies beside the checkpoint in every store and every format, and belongs to the task: it goes on over
+//! hand-overs, restarts, recoveries, archives of a crashed or aborted task, and copies to another store. It ends when
+//! the task is archived as complete ([`Ledger::complete`]) or forgotten. Git does not take it along.
+
+mod effect;
+mod guard;
+mod receipt;
+mod record;
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+
+pub use effect::Effect;
+pub use guard::EffectGuard;
+pub use receipt::{Omitted, Receipt};
+pub use record::{EffectRecord, EffectStatus};
+use record::{Entries, Line};
+
+use crate::checkpoint::{
+    Claim, Clock, Error, ErrorKind, Fence, Key, ProcessId, Result, Revision, SystemClock,
+};
+use crate::shown::quoted;
+use crate::store::CheckpointStore;
+
+/// How often a line is added anew where another was faster.
+const ATTEMPTS: usize = 64;
+
+/// The ledger of one task.
+///
+/// [`Checkpoints::ledger`](crate::Checkpoints::ledger) makes one, and a [`Recorder`](crate::recorder::Recorder) has one
+/// of its own.
+#[derive(Clone)]
+pub struct Ledger {
+    store: Arc<dyn CheckpointStore>,
+    key: Key,
+    by: String,
+    fence: Option<Fence>,
+    process: ProcessId,
+    clock: Arc<dyn Clock>,
+}
+
+/// What the caller is to do about an effect.
+#[derive(Debug)]
+#[must_use]
+#[non_exhaustive]
+pub enum EffectDecision {
+    /// Bring it about now, and record its end with the guard.
+    Do(EffectGuard),
+    /// It took place: this is what it gave back.
+    AlreadyDone(Receipt),
+    /// Another is at it.
+    InProgress(EffectRecord),
+    /// It was begun, and nothing says whether it took place: find out, and [settle](Ledger::settle) it.
+    InDoubt(EffectRecord),
+}
+
+/// What was found out about an effect in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It took place.
+    Done(Receipt),
+    /// It did not take place, and may be begun again.
+    NotDone,
+}
+
+impl Settlement {
+    /// It took place, and this is what it gave back, or what is known of that.
+    ///
+    /// # Errors
+    ///
+    /// The code `receipt` for one that is no JSON.
+    pub fn done(receipt: &(impl Serialize + ?Sized)) -> Result<Settlement> {
+        Receipt::of(receipt).map(Settlement::Done)
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger")
+            .field("key", &self.key)
+            .field("by", &self.by)
+            .field("fence", &self.fence)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// The ledger of this key, for an owner, who is named in its lines.
+    #[must_use]
+    pub fn new(store: Arc<dyn CheckpointStore>, key: &Key, by: impl Into<String>) -> Ledger {
+        Ledger {
+            store,
+            key: key.clone(),
+            by: by.into(),
+            fence: None,
+            process: ProcessId::current(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// Shows the fence of a claim when an effect is begun or settled. Without one both are refused while the key is
+    /// claimed.
+    #[must_use]
+    pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
+        self.fence = fence.into();
+        self
+    }
+
+    /// Names the process that brings the effects about, where that is another than this one.
+    #[must_use]
+    pub fn in_process(mut self, process: ProcessId) -> Self {
+        self.process = process;
+        self
+    }
+
+    /// Takes the time from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The key of the checkpoint.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// All effects of the task, in the order in which they were first begun.
+    ///
+    /// # Errors
+    ///
+    /// The code `ledger` where it is damaged, and whatever keeps it from being read: then it is unknown which effects
+    /// took place.
+    pub fn effects(&self) -> Result<Vec<EffectRecord>> {
+        let mut effects = self.read()?.effects;
+        let is_open = |effect: &EffectRecord| effect.status == EffectStatus::InDoubt;
+        if effects.iter().any(is_open) {
+            let claim = self.claim()?;
+            for effect in effects.iter_mut().filter(|effect| is_open(effect)) {
+                self.look_at(effect, claim.as_ref());
+            }
+        }
+        Ok(effects)
+    }
+
+    /// Begins an effect, unless it was begun before.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`effects`](Ledger::effects). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
+    /// whatever keeps the line from being written: then the effect must not be brought about.
+    pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
+        let id = effect.id();
+        for _ in 0..ATTEMPTS {
+            let entries = self.read()?;
+            if let Some(found) = entries.find(id)
+                && found.status != EffectStatus::NotDone
+            {
+                return self.decide(found.clone());
+            }
+            if entries.ends_without.is_some() {
+                // The archive of the complete task was interrupted, and its checkpoint is still here.
+                self.append(
+                    Line::goes_on(self.now(), &self.by),
+                    entries.lines,
+                    self.fence,
+                )?;
+                continue;
+            }
+            let mut guard = EffectGuard::new(self.clone(), id);
+            let (by, attempt) = (&self.by, guard.attempt());
+            let begun = Line::begun(self.now(), by, effect, attempt, self.fence, &self.process);
+            match self.append(begun, entries.lines, self.fence) {
+                Ok(true) => return Ok(EffectDecision::Do(guard)),
+                Ok(false) => guard.was_not_begun(),
+                Err(error) => {
+                    // The line may be there all the same, and nobody brings the effect about.
+                    if guard.not_done().is_err() {
+                        guard.was_not_begun();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(self.changed_meanwhile())
+    }
+
+    /// Settles an effect that is in doubt, by what was found out about it. What was found out about this time that it
+    /// was begun says nothing about a later one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] where it was begun again since, where another is at it, and where it took place and is to
+    /// be settled as not done. Those of [`begin`](Ledger::begin).
+    pub fn settle(&self, effect: &EffectRecord, settlement: Settlement) -> Result<()> {
+        let receipt = match settlement {
+            Settlement::Done(receipt) => Some(receipt),
+            Settlement::NotDone => None,
+        };
+        let (id, attempt) = (&*effect.id, &*effect.attempt.name);
+        for _ in 0..ATTEMPTS {
+            let entries = self.read()?;
+            let mut record = self.find(&entries, id, attempt)?.clone();
+            self.look_at(&mut record, self.claim()?.as_ref());
+            let (by, since) = (&record.by, stamp(record.since));
+            match (&record.status, &receipt) {
+                (EffectStatus::Done { .. }, Some(_)) | (EffectStatus::NotDone, None) => {
+                    return Ok(());
+                }
+                (EffectStatus::Done { .. }, None) => {
+                    return Err(self.refused(format!(
+                        "{} took place: {by} recorded that at {since}",
+                        quoted(id)
+                    )));
+                }
+                (EffectStatus::InProgress, _) => {
+                    return Err(self.refused(format!(
+                        "{by} is at {} since {since}; settle it once that process has ended and its claim is over",
+                        quoted(id)
+                    )));
+                }
+                (EffectStatus::InDoubt, _) | (EffectStatus::NotDone, Some(_)) => {}
+            }
+            let line = Line::end(self.now(), &self.by, (id, attempt), receipt.clone());
+            if self.append(line, entries.lines, self.fence)? {
+                return Ok(());
+            }
+        }
+        Err(self.changed_meanwhile())
+    }
+
+    /// Says that the task is complete and its checkpoint, of this revision, is about to be archived: with that the
+    /// ledger ends. Where the archive is interrupted, so that the checkpoint is still there, the ledger goes on.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`begin`](Ledger::begin).
+    pub fn complete(&self, checkpoint: &Revision) -> Result<()> {
+        let document = checkpoint.to_string();
+        for _ in 0..ATTEMPTS {
+            let entries = self.read()?;
+            if entries.effects.is_empty() || entries.ends_without.as_ref() == Some(&document) {
+                return Ok(());
+            }
+            let line = Line::complete(self.now(), &self.by, document.clone());
+            if self.append(line, entries.lines, self.fence)? {
+                return Ok(());
+            }
+        }
+        Err(self.changed_meanwhile())
+    }
+
+    /// Records the end of an attempt: done with a receipt, else not done.
+    fn end(&self, id: &str, attempt: &str, receipt: Option<Receipt>) -> Result<()> {
+        self.tell_of(id, attempt, |found| match (&found.status, &receipt) {
+            (EffectStatus::Done { .. }, _) | (EffectStatus::NotDone, None) => None,
+            _ => Some(Line::end(
+                self.now(),
+                &self.by,
+                (id, attempt),
+                receipt.clone(),
+            )),
+        })
+    }
+
+    /// Records that nobody is at an attempt any more.
+    fn leave(&self, id: &str, attempt: &str) -> Result<()> {
+        self.tell_of(id, attempt, |found| {
+            let is_open = found.status == EffectStatus::InDoubt;
+            is_open.then(|| Line::left(self.now(), &self.by, (id, attempt)))
+        })
+    }
+
+    /// Adds a fact about an attempt, whoever has the task by now: who goes on needs it most.
+    fn tell_of(
+        &self,
+        id: &str,
+        attempt: &str,
+        line: impl Fn(&EffectRecord) -> Option<Line>,
+    ) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let entries = self.read()?;
+            let Some(line) = line(self.find(&entries, id, attempt)?) else {
+                return Ok(());
+            };
+            let now = self.now();
+            let claim = self.claim()?.filter(|claim| claim.stands(now));
+            match self.append(line, entries.lines, claim.map(|claim| claim.fence)) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                // Claimed, given back or expired since.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Claimed { .. } | ErrorKind::Fenced { .. }
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(self.changed_meanwhile())
+    }
+
+    /// The effect, where it was last begun in this attempt.
+    fn find<'e>(&self, entries: &'e Entries, id: &str, attempt: &str) -> Result<&'e EffectRecord> {
+        let found = entries
+            .find(id)
+            .filter(|found| found.attempt.name == attempt);
+        found.ok_or_else(|| {
+            self.refused(format!(
+                "{} was begun again since, or its task has ended",
+                quoted(id)
+            ))
+        })
+    }
+
+    fn decide(&self, mut record: EffectRecord) -> Result<EffectDecision> {
+        if record.status == EffectStatus::InDoubt {
+            self.look_at(&mut record, self.claim()?.as_ref());
+        }
+        Ok(match record.status {
+            EffectStatus::Done { receipt } => EffectDecision::AlreadyDone(receipt),
+            EffectStatus::InProgress => EffectDecision::InProgress(record),
+            EffectStatus::InDoubt | EffectStatus::NotDone => EffectDecision::InDoubt(record),
+        })
+    }
+
+    /// Tells an effect without an end that somebody is at from one in doubt.
+    fn look_at(&self, record: &mut EffectRecord, claim: Option<&Claim>) {
+        if record.status == EffectStatus::InDoubt
+            && record.attempt.is_in_progress(self.fence, claim, self.now())
+        {
+            record.status = EffectStatus::InProgress;
+        }
+    }
+
+    fn read(&self) -> Result<Entries> {
+        let read = self.store.beside().ledger(&self.key).and_then(|lines| {
+            // Only slots of a host file have one task after the other without an archive between them.
+            let task = match lines.is_empty() || !self.store.capabilities().embedded {
+                true => None,
+                false => self.task()?,
+            };
+            Entries::read(&lines, task.as_deref(), |document| {
+                let present = self.store.load(&self.key)?;
+                Ok(present.is_some_and(|present| present.revision.to_string() == document))
+            })
+        });
+        read.map_err(|error| error.with_key(&self.key))
+    }
+
+    /// The task in the slot of a host file.
+    fn task(&self) -> Result<Option<String>> {
+        let stored = self.store.load(&self.key)?;
+        Ok(stored.and_then(|stored| stored.context.task))
+    }
+
+    fn append(&self, mut line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
+        let mut append = || {
+            if self.store.capabilities().embedded {
+                line.task = self.task()?;
+            }
+            let store = self.store.beside();
+            store.append_to_ledger(&self.key, &line.text()?, at, fence)
+        };
+        append().map_err(|error| error.with_key(&self.key))
+    }
+
+    /// The last claim on the key, in a store that has claims.
+    fn claim(&self) -> Result<Option<Claim>> {
+        match self.store.claims() {
+            Some(claims) => claims.claimed(&self.key),
+            None => Ok(None),
+        }
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    fn refused(&self, why: String) -> Error {
+        Error::refused(why).with_key(&self.key)
+    }
+
+    fn changed_meanwhile(&self) -> Error {
+        Error::new(ErrorKind::ChangedMeanwhile).with_key(&self.key)
+    }
+}
+
+/// A time in a sentence.
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}

@@ -1,0 +1,89 @@
+//! Effects outside of the checkpoint, each begun and ended by the owner of the task.
+
+use super::Recorder;
+use super::hold::Holder;
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Result};
+use crate::ledger::{Effect, EffectDecision, EffectRecord, Ledger, Settlement};
+
+impl<C: Checkpoint> Recorder<C> {
+    /// Begins an effect outside of the checkpoint, unless it was begun before: that it is begun is on disk when this
+    /// says [`Do`](EffectDecision::Do). See the module [`ledger`](crate::ledger).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] once another owner has the task;
+    /// those of [`Ledger::begin`]. After each of them the effect must not be brought about.
+    pub fn effect(&self, effect: &Effect) -> Result<EffectDecision> {
+        self.in_ledger(|ledger| ledger.begin(effect))
+    }
+
+    /// The same, with a way to find out whether an effect in doubt took place: `check` says what came of it, `None`
+    /// where it cannot. It is not called for an effect that another is at.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`effect`](Recorder::effect).
+    pub fn effect_or_check(
+        &self,
+        effect: &Effect,
+        check: impl FnOnce(&EffectRecord) -> Option<Settlement>,
+    ) -> Result<EffectDecision> {
+        let decision = self.effect(effect)?;
+        let EffectDecision::InDoubt(doubt) = &decision else {
+            return Ok(decision);
+        };
+        match check(doubt) {
+            Some(settlement) => {
+                self.settle(doubt, settlement)?;
+                self.effect(effect)
+            }
+            None => Ok(decision),
+        }
+    }
+
+    /// Settles an effect that is in doubt, by what was found out about it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Ledger::settle`], and of [`effect`](Recorder::effect).
+    pub fn settle(&self, effect: &EffectRecord, settlement: Settlement) -> Result<()> {
+        self.in_ledger(|ledger| ledger.settle(effect, settlement.clone()))
+    }
+
+    /// All effects of the task, in the order in which they were first begun.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Ledger::effects`].
+    pub fn effects(&self) -> Result<Vec<EffectRecord>> {
+        let fence = self.fence();
+        self.ledger().fenced(fence).effects()
+    }
+
+    fn ledger(&self) -> Ledger {
+        self.checkpoints
+            .ledger(&self.key, self.options.owner.to_string())
+    }
+
+    /// Changes the ledger as the owner of the task.
+    fn in_ledger<T>(&self, change: impl Fn(&Ledger) -> Result<T>) -> Result<T> {
+        let mut state = self.state();
+        if let Some(to) = &state.given_to {
+            let by = Some(to.clone());
+            return Err(Error::new(ErrorKind::TakenOver { by }).with_key(&self.key));
+        }
+        let (store, claim_for) = (self.checkpoints.store(), self.options.claim_for);
+        state
+            .hold
+            .keep(store, &self.key, claim_for, self.checkpoints.now())?;
+        // The store checks the fence, and knows nothing of the agent and session that the checkpoint names.
+        state.hold.check(&Holder::of(&self.checkpoint()?))?;
+        let ledger = self.ledger();
+        match change(&ledger.clone().fenced(state.hold.fence())) {
+            Err(error) if state.hold.revive(&error, store, &self.key, claim_for)? => {
+                change(&ledger.fenced(state.hold.fence()))
+            }
+            changed => changed,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Effects: what a process that is killed leaves behind is never brought about twice.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::checkpoint::Key;
+use crate::ledger::{Effect, EffectDecision, EffectStatus, Ledger, Settlement};
+use crate::store::{CheckpointStore, DeleteOptions};
+use crate::testkit::fixture::Fixture;
+use crate::testkit::process::Process;
+use crate::testkit::{Place, Skipped};
+
+/// How often a process is killed, unless `AGENT_CHECKPOINT_EFFECT_KILLS` says otherwise.
+const KILLS: u64 = 20;
+
+/// After so many kills the ledger begins anew, so that it stays short.
+const TASK: u64 = 20;
+
+/// An effect that is killed at any point takes place once, or is in doubt: then what is outside tells, and it is done
+/// once in all. So it is with two processes that go on at the same time, where this system shows that a process runs.
+pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    fixture.excludes_processes()?;
+    let kills = std::env::var("AGENT_CHECKPOINT_EFFECT_KILLS").ok();
+    let kills = kills.map_or(KILLS, |kills| kills.parse().unwrap());
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    let command = format!("bring-about {}", outside.path().display());
+    let sees_processes = cfg!(target_os = "linux");
+    let mut doubts = 0;
+    for kill in 0..kills {
+        let others = if sees_processes { kill % 2 } else { 0 };
+        let mut children: Vec<Process> = (0..=others)
+            .map(|_| Process::start(&fixture, test))
+            .collect();
+        for child in &mut children {
+            child.send(&command);
+        }
+        children[0].next_answer();
+        // Spread over what an effect takes, whatever that is here.
+        thread::sleep(Duration::from_micros(kill * 7_919 % 30_000));
+        drop(children);
+        let store = place.open().unwrap();
+        doubts += count(store.into(), &fixture.key, outside.path());
+        if kill % TASK == TASK - 1 && !fixture.capabilities().embedded {
+            fixture
+                .store
+                .forget(&fixture.key, &DeleteOptions::new())
+                .unwrap();
+            File::create(outside.path()).unwrap();
+        }
+    }
+    assert!(
+        kills < KILLS || doubts > 0,
+        "no kill fell into an effect: the rule shows nothing"
+    );
+    Ok(())
+}
+
+/// Counts what took place, and settles nothing: gives how many effects are in doubt.
+#[track_caller]
+fn count(store: Arc<dyn CheckpointStore>, key: &Key, outside: &Path) -> u64 {
+    let mut times: BTreeMap<String, u64> = BTreeMap::new();
+    for line in fs::read_to_string(outside).unwrap().lines() {
+        *times.entry(line.to_owned()).or_default() += 1;
+    }
+    assert!(
+        times.values().all(|times| *times == 1),
+        "took place more than once: {times:?}"
+    );
+    let mut doubts = 0;
+    for effect in Ledger::new(store, key, "counter").effects().unwrap() {
+        match effect.status {
+            EffectStatus::Done { .. } => {
+                assert!(
+                    times.contains_key(&effect.id),
+                    "{} is done, and did not take place",
+                    effect.id
+                );
+            }
+            EffectStatus::NotDone => {
+                assert!(
+                    !times.contains_key(&effect.id),
+                    "{} took place, and is not done",
+                    effect.id
+                );
+            }
+            _ => doubts += 1,
+        }
+    }
+    doubts
+}
+
+/// What a child does until it is killed: one effect after the other, each a line in the file outside.
+pub(in crate::testkit) fn bring_about(
+    store: Arc<dyn CheckpointStore>,
+    key: &Key,
+    outside: &Path,
+    answer: &dyn Fn(&str),
+) {
+    let ledger = Ledger::new(store, key, "child");
+    let took_place = |id: &str| {
+        let lines = fs::read_to_string(outside).unwrap();
+        lines.lines().any(|line| line == id)
+    };
+    let mut outside_now = File::options().append(true).open(outside).unwrap();
+    let mut known = ledger.effects().unwrap().len().saturating_sub(2);
+    loop {
+        let effect = Effect::with_id(format!("effect-{known}")).unwrap();
+        match ledger.begin(&effect).unwrap() {
+            EffectDecision::Do(mut guard) => {
+                let line = format!("{}\n", effect.id());
+                outside_now.write_all(line.as_bytes()).unwrap();
+                guard.done(&known).unwrap();
+                answer(effect.id());
+            }
+            EffectDecision::AlreadyDone(_) => known += 1,
+            EffectDecision::InProgress(_) => thread::sleep(Duration::from_millis(1)),
+            EffectDecision::InDoubt(doubt) => {
+                let settlement = match took_place(effect.id()) {
+                    true => Settlement::done(&known).unwrap(),
+                    false => Settlement::NotDone,
+                };
+                // Another may have settled it, and begun it again.
+                let _settled = ledger.settle(&doubt, settlement);
+                answer("settled");
+            }
+        }
+    }
+}
