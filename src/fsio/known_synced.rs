@@ -1,11 +1,11 @@
 //! What this process knows to be synced, and of which files a sync failed.
 
+pub(crate) use known::{ends_synced, inode_text, lasts, note, note_end};
 pub(super) use known::{has_failed, note_failed};
-pub(crate) use known::{inode_text, lasts, note};
 
 #[cfg(unix)]
 mod known {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs::Metadata;
     use std::os::unix::fs::MetadataExt;
     use std::sync::{Mutex, PoisonError};
@@ -19,6 +19,9 @@ mod known {
     type InodeId = (u64, u64, Option<SystemTime>);
 
     static SYNCED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
+
+    /// Of files that only grow: how long each was when all of it was synced.
+    static ENDS: Mutex<BTreeMap<InodeId, u64>> = Mutex::new(BTreeMap::new());
 
     static FAILED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
 
@@ -53,6 +56,21 @@ mod known {
         has(&SYNCED, found)
     }
 
+    /// Notes that all of a file that only grows is synced, up to its present end.
+    pub(crate) fn note_end(found: &Metadata) {
+        let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends.len() >= MOST {
+            ends.clear();
+        }
+        ends.insert(inode_id(found), found.len());
+    }
+
+    /// Whether this process knows that, and nobody added anything since.
+    pub(crate) fn ends_synced(found: &Metadata) -> bool {
+        let ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.get(&inode_id(found)) == Some(&found.len())
+    }
+
     /// Notes that a sync of this file failed: the system may have dropped what it could not write, so a later sync
     /// that succeeds tells nothing.
     pub(in crate::fsio) fn note_failed(found: &Metadata) {
@@ -78,6 +96,13 @@ mod known {
 
     pub(crate) fn lasts(_: &Metadata) -> bool {
         true
+    }
+
+    pub(crate) fn note_end(_: &Metadata) {}
+
+    /// Not known, since a file cannot be told from the next one of its name.
+    pub(crate) fn ends_synced(_: &Metadata) -> bool {
+        false
     }
 
     pub(crate) fn inode_text(_: &Metadata) -> Option<String> {

@@ -42,7 +42,7 @@ pub(crate) use folder::{OWN_FOLDER, create_folder, create_folder_durably, ignore
 pub(crate) use folder_handle::sync_folder;
 pub(crate) use hard_link::{copy, link};
 pub(crate) use in_place::InPlace;
-pub(crate) use known_synced::{inode_text, lasts, note as trust};
+pub(crate) use known_synced::{ends_synced, inode_text, lasts, note as trust, note_end};
 pub(crate) use list::{list, names};
 pub(crate) use lock::{Lock, pid_of};
 pub(crate) use read::{

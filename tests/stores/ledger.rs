@@ -44,10 +44,7 @@ fn a_line_that_was_never_acknowledged_is_not_read_and_makes_room_for_the_next() 
         "\0\0\0\0",
         "\0\0\0\0\n",
         "\0\0\0:2}\n",
-        "{\"n\":\n",
-        "[2]\n",
-        "\n",
-        "{\"n\":\n{\"n\":3",
+        "{\"n\":\0\0\0\n",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let (store, log) = two_lines(folder.path());
@@ -64,16 +61,23 @@ fn a_line_that_was_never_acknowledged_is_not_read_and_makes_room_for_the_next() 
 }
 
 #[test]
-fn a_damaged_line_before_the_last_is_an_error_and_nothing_is_added() {
+fn a_damaged_line_that_was_acknowledged_is_an_error_and_nothing_is_added() {
     let folder = tempfile::tempdir().unwrap();
     let (store, log) = two_lines(folder.path());
-    for damaged in [
-        "{\"n\":\n{\"n\":1}\n",
-        "\0\0\0\0\0\0\0\n{\"n\":1}\n{\"n\":2}\n",
+    for (line, damaged) in [
+        (1, "{\"n\":\n{\"n\":1}\n"),
+        (1, "\0\0\0\0\0\0\0\n{\"n\":1}\n{\"n\":2}\n"),
+        // With its line end it was written whole.
+        (2, "{\"n\":0}\n{\"n\":\n"),
+        (2, "{\"n\":0}\n[1]\n"),
+        (2, "{\"n\":0}\n\n"),
+        (2, "{\"n\":0}\n{\"n\":\n{\"n\":2"),
     ] {
         fs::write(&log, damaged).unwrap();
         let told = unreadable(lines(&store, "a"));
-        assert!(told.contains("line 1 of the ledger is damaged"), "{told}");
+        let expected = format!("line {line} of the ledger is damaged");
+        assert!(told.contains(&expected), "{told}");
+        assert!(told.contains("with a line end behind it"), "{told}");
         assert!(told.contains(&*log.to_string_lossy()), "{told}");
         for at in 0..3 {
             unreadable(add(&store, "a", "{}", at));

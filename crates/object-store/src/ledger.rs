@@ -38,6 +38,14 @@ fn unreadable() -> Error {
     Error::new(ErrorKind::Unreadable { detail })
 }
 
+/// Whether a line can be put at its place.
+enum Looked {
+    /// It cannot: whether it is there already.
+    Over(bool),
+    /// It would be the next one of this ledger.
+    Free(Ledger),
+}
+
 impl ObjectCheckpointStore {
     pub(crate) fn lines_of_ledger(&self, key: &Key) -> Result<Vec<String>> {
         let path = self.place.beside(&name_of(key.as_str()), LEDGER)?;
@@ -77,17 +85,25 @@ impl ObjectCheckpointStore {
     fn try_to_add(&self, key: &Key, line: &str, at: usize, fence: Option<Fence>) -> Result<bool> {
         let path = self.place.beside(&name_of(key.as_str()), LEDGER)?;
         let (time, write) = (self.time(), new_id());
-        let (mut wait, mut cause) = (Wait::default(), None);
+        let (mut wait, mut cause, mut may_be_there) = (Wait::default(), None, false);
         loop {
-            let put = self.put_line(key, &path, (&write, line), at, fence, time);
-            let error = match put {
-                Ok(Some(is_ours)) => return Ok(is_ours),
-                Ok(None) => None,
-                Err(Failure::Unknown(why)) => {
-                    cause = Some(why);
-                    None
+            let error = match self.look_at_place(&path, &write, at, time) {
+                Ok(Looked::Over(is_ours)) => return Ok(is_ours),
+                Ok(Looked::Free(ledger)) => {
+                    let put = self.put_line(key, (&path, ledger), (&write, line), fence, time);
+                    may_be_there = matches!(put, Err(Failure::Lost | Failure::Absent));
+                    match put {
+                        Ok(()) => return Ok(true),
+                        // The driver repeats some requests by itself, so it may be this very write that is there.
+                        Err(Failure::Lost | Failure::Absent) => None,
+                        Err(Failure::Unknown(why)) => {
+                            cause = Some(why);
+                            None
+                        }
+                        Err(failure) => Some(failure.into_error()),
+                    }
                 }
-                Err(failure) => Some(failure.into_error()),
+                Err(error) => Some(error),
             };
             // The request may still be on its way. It is the same one that is made again, on the same condition: only one of
             // them can be done.
@@ -102,46 +118,46 @@ impl ObjectCheckpointStore {
             };
             return Err(match cause {
                 Some(cause) => outcome_unknown().with_source(cause),
+                None if may_be_there => outcome_unknown().with_source(error),
                 None => error,
             }
             .with_path(path.as_ref()));
         }
     }
 
-    /// Puts a line behind the others, unless it is there already: whether the line at its place is that of this write. `None`
-    /// where it has to be looked at again.
+    /// Looks whether a line can be put at its place.
+    fn look_at_place(&self, path: &Path, write: &str, at: usize, time: Time) -> Result<Looked> {
+        let ledger = self.read_ledger(path, time)?;
+        let over = {
+            let lines = ledger.lines()?;
+            match lines.get(at) {
+                Some((by, _)) => Some(*by == write),
+                None => (lines.len() < at).then_some(false),
+            }
+        };
+        Ok(match over {
+            Some(is_ours) => Looked::Over(is_ours),
+            None => Looked::Free(ledger),
+        })
+    }
+
+    /// Puts a line behind all others, over exactly the ledger that was read.
     fn put_line(
         &self,
         key: &Key,
-        path: &Path,
+        (path, ledger): (&Path, Ledger),
         (write, line): (&str, &str),
-        at: usize,
         fence: Option<Fence>,
         time: Time,
-    ) -> Result<Option<bool>, Failure> {
+    ) -> Result<(), Failure> {
         let refused = Failure::Refused;
-        let ledger = self.read_ledger(path, time).map_err(refused)?;
-        let lines = ledger.lines().map_err(refused)?;
-        match lines.get(at) {
-            Some((by, _)) => return Ok(Some(*by == write)),
-            None if lines.len() < at => return Ok(Some(false)),
-            None => {}
-        }
         // The claim is in another object, so it may be taken over before the line is there. Such a line is as one from before:
         // the new owner finds it at the place where its own first line would be.
         let head = self.head(key, time).map_err(refused)?;
         head.refuse_newer().map_err(refused)?;
         self.check_fence(&head, fence).map_err(refused)?;
-        let mode = ledger
-            .version
-            .clone()
-            .map_or(PutMode::Create, PutMode::Update);
+        let mode = ledger.version.map_or(PutMode::Create, PutMode::Update);
         let text = format!("{}{write} {line}\n", ledger.text);
-        match self.remote.put_once(path, text.into_bytes(), mode, time) {
-            Ok(()) => Ok(Some(true)),
-            // The driver repeats some requests by itself, so even then it may be this very write that is there.
-            Err(Failure::Lost | Failure::Absent) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        self.remote.put_once(path, text.into_bytes(), mode, time)
     }
 }

@@ -32,9 +32,16 @@ const STATES: &str = "
     LEFT JOIN states AS s ON s.key = c.name
     ORDER BY s.number DESC";
 
-/// Where the next line of the ledger of a key belongs. Read after the row of the key, on whose version the write goes on: each
-/// line that is added makes another version.
-const END_OF_LEDGER: &str = "SELECT coalesce(max(position) + 1, 0) FROM ledger WHERE key = $1";
+/// What `PRESENT` reads, and where the next line of the ledger of the key belongs. One statement sees one state of the database:
+/// where a write of which no answer came is not there by the row, its line is not there either.
+const LEDGER: &str = "
+    SELECT t.now, t.layout, c.version, c.writes, c.present, c.last, c.task, c.claim, c.owner, c.fence,
+        s.number, s.task, s.is_pinned, s.modified, octet_length(s.text)::bigint,
+        CASE WHEN octet_length(s.text) <= $2 THEN s.text END,
+        (SELECT coalesce(max(l.position) + 1, 0) FROM ledger AS l WHERE l.key = $1)
+    FROM (SELECT clock_timestamp() AS now, (SELECT max(number) FROM layout) AS layout) AS t
+    LEFT JOIN checkpoints AS c ON c.name = $1
+    LEFT JOIN states AS s ON s.key = c.name AND s.number = c.present";
 
 /// Keeps other writers of a key out until the transaction ends. It is a statement of its own: one that waits for a lock goes
 /// on with what the other tables had before.
@@ -253,17 +260,21 @@ impl KeyRow {
             Wanted::Numbered(number) => Some(number),
             _ => None,
         };
-        let rows = match (wanted, locks) {
-            (Wanted::Present | Wanted::Ledger, false) => session.query(PRESENT, &[&name, &most])?,
-            (_, false) => session.query(STATES, &[&name, &most, &all, &number])?,
-            (_, true) => session
-                .begin_and_query((LOCK, &[&name]), (STATES, &[&name, &most, &all, &number]))?,
+        let of_present: Values<'_> = &[&name, &most];
+        let of_states: Values<'_> = &[&name, &most, &all, &number];
+        let (sql, values) = match (wanted, locks) {
+            (Wanted::Ledger, _) => (LEDGER, of_present),
+            (Wanted::Present, false) => (PRESENT, of_present),
+            _ => (STATES, of_states),
+        };
+        let rows = match locks {
+            false => session.query(sql, values)?,
+            true => session.begin_and_query((LOCK, &[&name]), (sql, values))?,
         };
         let mut row = KeyRow::of(&rows)?;
         if wanted == Wanted::Ledger {
-            let end = session.query(END_OF_LEDGER, &[&name])?;
-            let end = end.first().ok_or(Failure::NoAnswer)?;
-            row.ledger = end.try_get(0)?;
+            let end = rows.first().ok_or(Failure::NoAnswer)?;
+            row.ledger = end.try_get(16)?;
         }
         if row.present.is_some() && row.present().is_none() {
             let detail = format!(

@@ -52,7 +52,7 @@ impl Ledger {
             fsio::cut_back(self.log.path(), found.whole, u64::MAX)?;
         }
         // Whoever wrote the last line may have been killed before its sync, and it must not go while this one stays.
-        if is_torn || !fsio::look(self.log.path())?.is_some_and(|found| fsio::lasts(&found)) {
+        if is_torn || !fsio::look(self.log.path())?.is_some_and(|found| fsio::ends_synced(&found)) {
             self.log.append(b"", durability)?;
         }
         if !self.marker.is_there()? {
@@ -60,7 +60,14 @@ impl Ledger {
             fsio::append(self.marker.path(), b"", durability, like)?;
         }
         match self.log.append(format!("{line}\n").as_bytes(), durability) {
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                if durability != Durability::None
+                    && let Ok(Some(found)) = fsio::look(self.log.path())
+                {
+                    fsio::note_end(&found);
+                }
+                Ok(true)
+            }
             // It was taken back, and a power cut may undo that.
             Err(error) if error.is_of_a_sync() => Err(error.not_durable(self.log.path()).into()),
             Err(error) => Err(error.into()),
@@ -82,7 +89,8 @@ impl Ledger {
         }
     }
 
-    /// The last line counts only if it is whole: one that is not was never acknowledged.
+    /// The last line counts only if it is whole: one without its line end, or with zeros in it, was never acknowledged. Any
+    /// other with its line end was written whole, so what is wrong with it came later.
     fn lines_of(&self, bytes: &[u8]) -> Result<Lines> {
         let mut found = Lines {
             bytes: bytes.len() as u64,
@@ -94,7 +102,8 @@ impl Ledger {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
             match std::str::from_utf8(line) {
                 Ok(line) if is_ledger_line(line) => found.lines.push(line.to_owned()),
-                _ if after.is_empty() => break,
+                // Pages of it that never came to the disk are zeros.
+                _ if after.is_empty() && line.contains(&0) => break,
                 _ => return Err(self.damaged(found.lines.len() + 1)),
             }
             found.whole += end as u64 + 1;
@@ -106,7 +115,7 @@ impl Ledger {
     fn damaged(&self, line: usize) -> Error {
         let detail = format!(
             "line {line} of the ledger is damaged, so it is unknown which effects were begun or done; bring the file back from \
-             a copy, or write what is known of that effect in its place"
+             a copy, or write what is known of that effect in its place, with a line end behind it"
         );
         Error::new(ErrorKind::Unreadable { detail }).with_path(self.log.path())
     }
@@ -164,5 +173,11 @@ mod tests {
         let synced_first = [Operation::Sync, Operation::Write, Operation::Sync];
         assert_eq!(add(2), synced_first);
         assert_eq!(add(3), [Operation::Write, Operation::Sync]);
+        // One that was killed before its sync, behind a line that this process synced.
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes.extend(b"{}\n");
+        std::fs::write(path, bytes).unwrap();
+        assert_eq!(add(5), synced_first);
+        assert_eq!(add(6), [Operation::Write, Operation::Sync]);
     }
 }

@@ -170,7 +170,7 @@ impl FileStore {
     }
 
     /// Archives the checkpoint of a key under the protocol's name for that, and says where. The ledger stays:
-    /// [`Ledger::complete`](crate::ledger::Ledger::complete) ends that of a complete task, before this.
+    /// [`Ledger::end_with`](crate::ledger::Ledger::end_with) ends that of a complete task together with this.
     ///
     /// # Errors
     ///

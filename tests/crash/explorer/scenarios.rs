@@ -995,6 +995,9 @@ pub(crate) fn forgotten() -> Scenario {
         store.claim(&a(), &request("the owner")).unwrap();
     }
     fn nothing_is_kept(look: &Look<'_>) -> Judged {
+        // What is left of it is no ledger that is elsewhere.
+        let ledger = look.store.beside().ledger(&a());
+        ledger.map_err(told("read the ledger"))?;
         if look.acknowledged == 0 {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::ObjectStore;
 use agent_checkpoint_object_store::object_store::memory::InMemory;
 
-use crate::driver::Planned;
+use crate::driver::{Cut, Planned};
 use crate::memory::{read, write};
 use crate::{key, number_at, number_of, numbered};
 
@@ -97,6 +97,30 @@ fn a_line_that_comes_after_a_take_over_is_found_by_the_new_owner() {
     );
     let lines = ["the first", "the next"].map(|by| format!("{{\"by\":\"{by}\"}}"));
     assert_eq!(rival.beside().ledger(&one).unwrap(), lines);
+}
+
+/// The first request puts the line there, and the second is told that something is there already.
+#[test]
+fn a_line_that_the_driver_puts_twice_is_never_told_to_be_missing() {
+    let (planned, store, rival) = rivals();
+    // There is no time left to look at what is there.
+    let hasty = store.clone().with_timeout(Duration::ZERO);
+    let (one, mut all) = (key("one"), Vec::new());
+    for (store, has_time) in [(&store, true), (&hasty, false), (&store, true)] {
+        let line = format!("{{\"n\":{}}}", all.len());
+        // Behind the reads of the ledger and of the claim.
+        planned.plan.lock().unwrap().next = Some((2, Cut::Twice));
+        let added = store
+            .beside()
+            .append_to_ledger(&one, &line, all.len(), None);
+        match has_time {
+            true => assert!(added.unwrap(), "{line} takes itself for another's"),
+            false => assert_eq!(added.unwrap_err().code(), "outcome-unknown"),
+        }
+        assert!(planned.plan.lock().unwrap().next.is_none());
+        all.push(line);
+        assert_eq!(rival.beside().ledger(&one).unwrap(), all);
+    }
 }
 
 #[test]

@@ -14,10 +14,8 @@ use crate::store::file::own_file::{self, folders, path_beside};
 const FOLDERS: [&str; 3] = [folders::HISTORY, folders::PINNED, folders::QUARANTINE];
 
 /// What we keep of a file in files of their own: the folder, and how their names end. The record of claims is not among
-/// them: it goes on with the fence.
-const FILES: [(&str, &str); 11] = [
-    // First: with it and without the ledger, the ledger would seem to be elsewhere.
-    (folders::DROPPED_LOG, ".ledger"),
+/// them: it goes on with the fence. Nor is the marker of the ledger, which goes first.
+const FILES: [(&str, &str); 10] = [
     (folders::LEDGER, ".jsonl"),
     (folders::LEDGER, ".unsynced.jsonl"),
     (folders::DROPPED_LOG, ".jsonl"),
@@ -76,6 +74,13 @@ impl DurableFile<'_> {
             check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
         }
         let mut gone = 0;
+        // First, and on disk, whoever removed it: with it and without the ledger, the ledger would seem to be elsewhere.
+        let marker = path_beside(&target, folders::DROPPED_LOG, ".ledger");
+        if look(&marker)?.is_some() {
+            fsio::remove(&marker, Durability::None)?;
+            gone += 1;
+        }
+        self.ensure_absence_synced(&marker)?;
         for kind in FOLDERS {
             let inside = path_beside(&target, kind, "");
             self.options.recent.take(&inside);
