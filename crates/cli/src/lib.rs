@@ -27,7 +27,11 @@ mod settings;
 mod stdin;
 mod verbs;
 
+use std::io::Write;
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use agent_checkpoint::formats::Formats;
 
@@ -44,11 +48,36 @@ pub fn run(formats: Formats) -> ExitCode {
         Err(outcome) => verbs::refused_words(*outcome),
     };
     if is_hook {
-        // An agent takes another code as an order to stop, also where nobody reads the answer.
-        let _ = output::print(&verbs::hook::guarded(run));
-        return ExitCode::SUCCESS;
+        return answer_hook(run);
     }
     output::print(&run())
+}
+
+/// How long an agent waits for the answer of a hook. A save that is cut off then leaves what was there before, or all of
+/// itself.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The stack of a hook's thread, in bytes: that of the main thread on most systems.
+const HOOK_STACK: usize = 8 << 20;
+
+/// Prints the answer to a hook; one that takes too long says nothing. An agent takes another exit code than 0 as an order
+/// to stop, also where nobody reads the answer.
+fn answer_hook(run: impl FnOnce() -> output::Outcome + Send + 'static) -> ExitCode {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let answer = move || {
+        let _ = sender.send(verbs::hook::guarded(run));
+    };
+    let begun = thread::Builder::new().stack_size(HOOK_STACK).spawn(answer);
+    match begun.map(|_| receiver.recv_timeout(HOOK_TIMEOUT)) {
+        Ok(Ok(outcome)) => {
+            let _ = output::print(&outcome);
+            ExitCode::SUCCESS
+        }
+        _ => {
+            let _ = std::io::stdout().flush();
+            std::process::exit(0)
+        }
+    }
 }
 
 /// A write beyond the size limit of files (`ulimit -f`) becomes an error that is reported, and the

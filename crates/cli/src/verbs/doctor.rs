@@ -36,6 +36,17 @@ const OWN: &str = ".agent-checkpoint";
 const STATES: [&str; 3] = ["history", "pinned", "corrupt"];
 const DROPPED_LOG: &str = "overflow";
 
+/// Its other folders, which hold files alone.
+const PLAIN: [&str; 7] = [
+    "archive",
+    "claims",
+    "files",
+    "ledger",
+    "lineage",
+    "order",
+    DROPPED_LOG,
+];
+
 /// How many folders deep, as `status` does.
 const DEPTH: usize = 8;
 
@@ -270,8 +281,7 @@ impl Doctor<'_> {
         let text = |member: &str| value[member].as_str().unwrap_or_default();
         let place = text("place");
         // A place with a slot or in a database is no file.
-        let is_file =
-            place.ends_with(".json") && Path::new(place).parent().is_some_and(Path::exists);
+        let is_file = place.ends_with(".json") && folder_of(Path::new(place)).exists();
         let file = is_file.then(|| shell_word(place));
         let next = file.and_then(|file| {
             Some(match found {
@@ -291,10 +301,7 @@ impl Doctor<'_> {
     fn files(&mut self, files: &BTreeSet<PathBuf>) {
         let mut folders = BTreeSet::new();
         for file in files {
-            let folder = file
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.unwrap_or(Path::new("."));
+            let folder = folder_of(file);
             if folders.insert(folder.to_path_buf()) {
                 self.rights(folder, "no checkpoint can be saved in it");
                 if let Some(why) = no_locks(file) {
@@ -332,13 +339,13 @@ impl Doctor<'_> {
         let top = if place.is_dir() {
             place
         } else {
-            place.parent().unwrap_or(place)
+            folder_of(place)
         };
         collect(top, if place.is_dir() { DEPTH } else { 0 }, &mut folders);
         for folder in folders {
             self.temporary(&folder, fix);
             let own = folder.join(OWN);
-            if own.is_dir() {
+            if is_folder(&own) {
                 self.orphans(&folder, &own);
                 self.committed(&folder);
             }
@@ -347,8 +354,16 @@ impl Doctor<'_> {
 
     fn temporary(&mut self, folder: &Path, fix: bool) {
         let own = folder.join(OWN);
-        let mut places = vec![folder.to_path_buf(), own.clone(), own.join("claims")];
-        places.extend(STATES.iter().flat_map(|states| entries(&own.join(states))));
+        let mut places = vec![folder.to_path_buf()];
+        // What lies behind a link is not ours.
+        if is_folder(&own) {
+            places.extend(PLAIN.iter().map(|plain| own.join(plain)));
+            let states = STATES.iter().map(|states| own.join(states));
+            let states = states.filter(|states| is_folder(states));
+            places.extend(states.flat_map(|states| entries(&states)));
+            places.retain(|place| is_folder(place) || place == folder);
+            places.push(own);
+        }
         let old = places
             .iter()
             .flat_map(|place| entries(place))
@@ -357,12 +372,25 @@ impl Doctor<'_> {
         if old.is_empty() {
             return;
         }
-        let message = format!("{} of killed writers", count(old.len(), "temporary file"));
+        let stays = |file: &&PathBuf| {
+            fs::remove_file(file).is_err_and(|error| error.kind() != ErrorKind::NotFound)
+        };
+        let left = match fix {
+            true => old.iter().filter(stays).count(),
+            false => old.len(),
+        };
+        let all = count(old.len(), "temporary file");
+        let message = match fix && left > 0 {
+            true => {
+                format!("{left} of {all} of killed writers cannot be removed; check the rights")
+            }
+            false => format!("{all} of killed writers"),
+        };
         let next = format!(
             "ckpt doctor {} --fix",
             shell_word(&folder.display().to_string())
         );
-        let fixed = fix && old.iter().all(|file| fs::remove_file(file).is_ok());
+        let fixed = left == 0;
         self.add(
             "temporary",
             folder.display(),
@@ -398,7 +426,8 @@ impl Doctor<'_> {
             if !file.exists() && !is_archived(stem, &present, &self.global.formats) {
                 let word = shell_word(&file.display().to_string());
                 let message = format!(
-                    "the checkpoint is gone, and earlier states of it are kept; `ckpt forget {word} --apply` removes them for good"
+                    "the checkpoint is gone, and earlier states of it are kept; `ckpt forget {word} --apply` removes them, and \
+                     what is known of its effects, for good"
                 );
                 self.add(
                     "orphan",
@@ -416,6 +445,10 @@ impl Doctor<'_> {
         git.arg("-C")
             .arg(folder)
             .args(["ls-files", "-z", "--", OWN]);
+        // Those of the git that runs this, as a hook of it, may be of another repository.
+        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
+            git.env_remove(name);
+        }
         // Without git there is none to tell.
         let Ok(listed) = git.output() else { return };
         let listed = String::from_utf8_lossy(&listed.stdout);
@@ -430,7 +463,9 @@ impl Doctor<'_> {
                 "git has {} of {OWN}, which are of this machine alone; commit after it",
                 count(number, "file")
             );
-            let next = format!("git -C {word} rm -r -q --cached -- {OWN} ':!{OWN}/{DROPPED_LOG}'");
+            let next = format!(
+                "git -C {word} rm -r -q --cached -- {OWN} ':!{OWN}/{DROPPED_LOG}' ':!{OWN}/.gitignore'"
+            );
             self.add("committed", folder.join(OWN).display(), message, Some(next));
         }
     }
@@ -477,12 +512,24 @@ fn collect(folder: &Path, depth: usize, all: &mut Vec<PathBuf>) {
     }
     let sources = SourceFiles::default();
     for entry in entries(folder) {
-        let is_folder = fs::symlink_metadata(&entry).is_ok_and(|found| found.is_dir());
         let takes = |name: String| name != OWN && sources.takes(&format!("{name}/x"));
-        if is_folder && name(&entry).is_some_and(takes) {
+        if is_folder(&entry) && name(&entry).is_some_and(takes) {
             collect(&entry, depth - 1, all);
         }
     }
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether this is a folder, and no link to one.
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// What is in a folder, in order; nothing where it cannot be read.

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_checkpoint::fleet::{Fleet, Row, RowState};
+use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Formats, SourceFiles};
 use agent_checkpoint::staleness::Reason;
 use agent_checkpoint::{
-    Checkpoint, ContextUse, Detail, Handoff, Limits, Operation, OperationContext, RuleContext,
-    Status,
+    Checkpoint, CheckpointStoreExt, ContextUse, Detail, Handoff, Limits, Operation,
+    OperationContext, RuleContext, Status,
 };
 use serde_json::{Map, Value, json};
 
@@ -148,11 +149,22 @@ pub(super) fn run(hook: &args::Hook, global: &Global) -> Result<Outcome, Failure
         lock_timeout: Some(LOCK_TIMEOUT),
         ..global.clone()
     };
-    let answer = addressed(global, moment).and_then(|global| match (global, moment) {
-        (None, _) => Ok(Answer::default()),
-        (Some(global), Moment::Begin) => begin(hook, &global),
-        (Some(global), Moment::ToolUse) => tool_use(&hook.payload, &global),
-        (Some(global), Moment::Compact | Moment::End) => record(&hook.payload, moment, &global),
+    let answer = addressed(global, moment).and_then(|addressed| {
+        let Some(Addressed { global, is_named }) = addressed else {
+            return Ok(Answer::default());
+        };
+        let (global, standing) = claimed(global);
+        let may_write = match standing {
+            Standing::Own => true,
+            Standing::OfAnother => false,
+            Standing::Free => is_named || is_of_session(&global),
+        };
+        match moment {
+            Moment::Begin => begin(hook, &global),
+            _ if !may_write => Ok(Answer::default()),
+            Moment::ToolUse => tool_use(&hook.payload, &global),
+            Moment::Compact | Moment::End => record(&hook.payload, moment, &global),
+        }
     });
     match answer {
         Ok(answer) => Ok(answered(answer, &hook.event)),
@@ -183,9 +195,27 @@ fn answered(answer: Answer, event: &str) -> Outcome {
     outcome
 }
 
+/// The checkpoint that is meant.
+struct Addressed {
+    /// The options with its place in them.
+    global: Global,
+    /// Whether its place or key was named: else it is only the one that is open.
+    is_named: bool,
+}
+
+/// Whose the task is, by its claim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// The session has shown its fence, or has claimed the task.
+    Own,
+    OfAnother,
+    /// No claim stands.
+    Free,
+}
+
 /// The options with the checkpoint that is meant: the one that is named, else the only one of the store that is not
 /// complete. `None` where there is none.
-fn addressed(global: Global, moment: Moment) -> Result<Option<Global>, Failure> {
+fn addressed(global: Global, moment: Moment) -> Result<Option<Addressed>, Failure> {
     let Some(store) = &global.store else {
         return Ok(None);
     };
@@ -194,7 +224,10 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Global>, Failure> 
     }
     let holds_several = is_address(store) || is_folder(store, &global);
     if global.key.is_some() || !holds_several {
-        return Ok(Some(global));
+        return Ok(Some(Addressed {
+            global,
+            is_named: true,
+        }));
     }
     let opened = scan::Opened::new(store, Access::Read, &global)?;
     let options = scan::options(&global)?.with_depth(0);
@@ -206,7 +239,10 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Global>, Failure> 
     }
     match rows.as_slice() {
         [] => Ok(None),
-        [row] => Ok(Some(at(row, global))),
+        [row] => Ok(Some(Addressed {
+            global: at(row, global),
+            is_named: false,
+        })),
         _ if moment != Moment::Begin => Ok(None),
         several => Err(Failure::usage(format!(
             "{}: has {} checkpoints that are not complete; name the one of this session with CKPT_KEY",
@@ -214,6 +250,49 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Global>, Failure> 
             several.len()
         ))),
     }
+}
+
+/// The options with the fence and the agent of the claim that this session has: the agent shows its fence in its reports,
+/// and not to its hooks.
+fn claimed(mut global: Global) -> (Global, Standing) {
+    if global.fence.is_some() {
+        return (global, Standing::Own);
+    }
+    // What cannot be opened is reported by what is done with it.
+    let target = Target::to_look_at(None, &global).ok();
+    let claim = target.and_then(|target| target.store().claimed(&target.key).ok().flatten());
+    let Some(claim) = claim.filter(|claim| claim.stands(super::now(&global))) else {
+        return (global, Standing::Free);
+    };
+    let session = global
+        .session
+        .as_deref()
+        .filter(|session| !session.is_empty());
+    let before =
+        session.and_then(|session| claim.owner.strip_suffix(&format!("session {session}")));
+    let agent = match before.map(|before| (before, before.strip_suffix(", "))) {
+        Some((_, Some(agent))) => Some(agent.to_owned()),
+        Some(("", None)) => None,
+        _ => return (global, Standing::OfAnother),
+    };
+    global.agent = global.agent.or(claim.agent).or(agent);
+    global.fence = Some(claim.fence);
+    (global, Standing::Own)
+}
+
+/// Whether the checkpoint names this session, or none. Only an agent's session has one.
+fn is_of_session(global: &Global) -> bool {
+    let Ok(target) = Target::to_look_at(None, global) else {
+        return true;
+    };
+    if target.format.name() != AgentCheckpoint::FORMAT {
+        return true;
+    }
+    let document = target.load().ok().flatten();
+    let recorded = document
+        .as_ref()
+        .and_then(|document| Some(document.get("/session_id")?.as_str()?.into_owned()));
+    recorded.is_none() || recorded == global.session
 }
 
 fn is_open(row: &Row) -> bool {
@@ -250,7 +329,7 @@ fn begin(hook: &args::Hook, global: &Global) -> Result<Answer, Failure> {
     let resumed = resume::run(None, &how, global)?;
     if !resumed.out.is_empty() {
         return Ok(Answer {
-            context: Some(bounded(resumed.out, MOST_TOKENS * 4)),
+            context: Some(with_notes(resumed.out, &resumed.notes)),
             ..Answer::default()
         });
     }
@@ -266,6 +345,26 @@ fn begin(hook: &args::Hook, global: &Global) -> Result<Answer, Failure> {
         message: error,
         ..Answer::default()
     })
+}
+
+/// A prompt with what is to be known and answered first and is not in it, such as that another agent may be at work.
+fn with_notes(prompt: String, notes: &[String]) -> String {
+    const MOST: usize = MOST_TOKENS * 4;
+    let mut known = String::new();
+    for note in notes {
+        let text = note
+            .split_once(": ")
+            .map_or(note.as_str(), |(_, text)| text);
+        if !prompt.contains(text) {
+            known.push_str(&format!("\n{note}"));
+        }
+    }
+    if known.is_empty() {
+        return bounded(prompt, MOST);
+    }
+    // Of a prompt that is too long the end is cut, and not these.
+    let known = bounded(format!("\nBefore you go on:\n{known}\n"), MOST / 4);
+    bounded(prompt, MOST - known.len()) + &known
 }
 
 /// A text of at most so many bytes.

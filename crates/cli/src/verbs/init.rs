@@ -16,7 +16,7 @@ use super::resume::REPORTS;
 use super::scan;
 use crate::args::{Agent, Global};
 use crate::backend::{is_address, shown};
-use crate::config_file;
+use crate::config_file::{self, ConfigFile};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::{is_folder, shell_word};
@@ -60,6 +60,9 @@ struct Change {
     /// The whole file as it is to be; `None` where the text goes to its end.
     #[serde(skip)]
     whole: Option<String>,
+    /// The whole file as it was; `None` where the change is made without it.
+    #[serde(skip)]
+    before: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -86,21 +89,43 @@ pub(super) fn run(write: bool, hooks: &[Agent], global: &Global) -> Result<Outco
         Some(store) => store.clone(),
         None => only_store(&rows)?,
     };
+    // Whoever clones the repository has it elsewhere.
+    let within = within_repository(&store);
+    let store = within.clone().unwrap_or(store);
     let format = format_in(&store, &rows, global)?;
-    let mut changes = vec![settings(&store, &format)?, ignored()?];
-    let block = block(&store, &format, global);
+    let mut changes = vec![
+        settings(within.as_deref(), &format, &mut outcome)?,
+        ignored()?,
+    ];
+    let block = block(&store, within.is_some(), &format, global);
     changes.push(instructions("AGENTS.md", &block)?);
-    changes.push(instructions("CLAUDE.md", &block)?);
+    changes.push(match is_same_file("AGENTS.md", "CLAUDE.md") {
+        true => keep(Path::new("CLAUDE.md")),
+        false => instructions("CLAUDE.md", &block)?,
+    });
     for (at, agent) in hooks.iter().enumerate() {
         if !hooks[..at].contains(agent) {
             changes.push(hooks_of(*agent)?);
         }
     }
+    let mut failed = None;
     if write {
-        for change in &changes {
-            apply(change)?;
+        for (at, change) in changes.iter_mut().enumerate() {
+            if let Err(failure) = apply(change) {
+                failed = Some((at, failure));
+                break;
+            }
         }
     }
+    // Those that were written before it are reported all the same.
+    let failed = match failed {
+        Some((0, failure)) => return Err(failure),
+        Some((at, failure)) => {
+            changes.truncate(at);
+            Some(failure)
+        }
+        None => None,
+    };
     let report = Report {
         found,
         files: changes,
@@ -109,6 +134,9 @@ pub(super) fn run(write: bool, hooks: &[Agent], global: &Global) -> Result<Outco
     match global.json {
         true => outcome.json(&report),
         false => print(&report, &mut outcome),
+    }
+    if let Some(failure) = failed {
+        outcome.fail(&failure);
     }
     Ok(outcome)
 }
@@ -207,19 +235,80 @@ fn format_in(store: &Path, rows: &[&Row], global: &Global) -> Result<Format, Fai
     })
 }
 
+/// A store as the `ckpt.toml` of the current folder may name it, which is relative to it; `None` where it is on a server
+/// or outside of the repository, or of the folder where that is in none.
+fn within_repository(store: &Path) -> Option<PathBuf> {
+    let text = store.to_str()?;
+    let (scheme, path) = match text.strip_prefix("sqlite:") {
+        Some(path) => ("sqlite:", Path::new(path)),
+        None if is_address(store) => return None,
+        None => ("", store),
+    };
+    let here = Path::new(".").canonicalize().ok()?;
+    let real = real(&here.join(path))?;
+    let above = here.ancestors().position(|above| real.starts_with(above))?;
+    let common = here.ancestors().nth(above)?;
+    if above > 0 {
+        let is_top = |folder: &&Path| fs::symlink_metadata(folder.join(".git")).is_ok();
+        let top = here.ancestors().find(is_top)?;
+        if !common.starts_with(top) {
+            return None;
+        }
+    }
+    let within = match path.is_relative() {
+        true => path.to_path_buf(),
+        false => {
+            let mut within: PathBuf = std::iter::repeat_n("..", above).collect();
+            within.push(real.strip_prefix(common).ok()?);
+            within
+        }
+    };
+    let within = match within.as_os_str().is_empty() {
+        true => PathBuf::from("."),
+        false => within,
+    };
+    Some(format!("{scheme}{}", within.display()).into())
+}
+
+/// A path without links, of which the last parts need not be there, as `ckpt.toml` is read; `None` where it cannot be told.
+fn real(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(real) => Some(real),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let is_link = fs::symlink_metadata(path).is_ok();
+            let (above, name) = (path.parent()?, path.file_name()?);
+            (!is_link)
+                .then(|| real(above))?
+                .map(|above| above.join(name))
+        }
+        Err(_) => None,
+    }
+}
+
 /// The `ckpt.toml` of the project.
-fn settings(store: &Path, format: &Format) -> Result<Change, Failure> {
+fn settings(
+    store: Option<&Path>,
+    format: &Format,
+    outcome: &mut Outcome,
+) -> Result<Change, Failure> {
     let path = Path::new(config_file::NAME);
     if read(path)?.is_some() {
         return Ok(keep(path));
     }
+    if ConfigFile::find()?.is_some() {
+        outcome.note("the ckpt.toml of a folder above counts here; `ckpt config` names it");
+        return Ok(keep(path));
+    }
     let mut text =
         "# The settings of `ckpt` in this project; `ckpt config` prints all of them.\n".to_owned();
-    let store = store.to_string_lossy().replace('\\', "/");
-    if is_address(Path::new(&store)) && !store.starts_with("sqlite:") {
-        text.push_str("# The store is that of CKPT_STORE: this file names none on a server.\n");
-    } else {
-        text.push_str(&format!("store = {}\n", json!(store)));
+    match store {
+        Some(store) => {
+            let store = store.to_string_lossy().replace('\\', "/");
+            text.push_str(&format!("store = {}\n", json!(store)));
+        }
+        None => text.push_str(
+            "# The store is that of CKPT_STORE: this file names none on a server or outside of the repository.\n",
+        ),
     }
     let is_usual = format.name() == Format::of::<TaskCheckpoint>().name();
     if !is_usual && !format.is_host() {
@@ -231,6 +320,7 @@ fn settings(store: &Path, format: &Format) -> Result<Change, Failure> {
         action: Action::Make,
         text: text.clone(),
         whole: Some(text),
+        before: None,
     })
 }
 
@@ -247,31 +337,51 @@ fn ignored() -> Result<Change, Failure> {
     })
 }
 
+/// Whether two names are those of one file, also where it is yet to be made.
+fn is_same_file(one: &str, other: &str) -> bool {
+    let (one_real, other_real) = (
+        Path::new(one).canonicalize(),
+        Path::new(other).canonicalize(),
+    );
+    if let (Ok(one), Ok(other)) = (&one_real, &other_real) {
+        return one == other;
+    }
+    let leads = |from: &str, to: &str| {
+        fs::read_link(from).is_ok_and(|at| at.to_str().map(relative) == Some(to))
+    };
+    leads(one, other) || leads(other, one)
+}
+
+fn has_block(text: &str) -> bool {
+    let after = text.split_once(BLOCK_BEGIN).map(|(_, after)| after);
+    after.is_some_and(|after| after.contains(BLOCK_END))
+}
+
 /// Our block in a file that agents read.
 fn instructions(name: &str, block: &str) -> Result<Change, Failure> {
     let path = Path::new(name);
     let present = read(path)?;
     // Claude Code follows such a line.
-    let has_it = |text: &str| {
-        text.contains(BLOCK_BEGIN) || (name == "CLAUDE.md" && text.contains("@AGENTS.md"))
-    };
-    let is_agents = path
-        .canonicalize()
-        .ok()
-        .is_some_and(|real| real.ends_with("AGENTS.md"));
+    let has_it =
+        |text: &str| has_block(text) || (name == "CLAUDE.md" && text.contains("@AGENTS.md"));
     Ok(match present.as_deref() {
-        Some(text) if has_it(text) || (name != "AGENTS.md" && is_agents) => keep(path),
+        Some(text) if has_it(text) => keep(path),
         Some("") => added(path, Some(""), block),
         Some(text) => added(path, Some(text), &format!("\n{block}")),
         None => added(path, None, block),
     })
 }
 
-fn block(store: &Path, format: &Format, global: &Global) -> String {
+fn block(store: &Path, is_within: bool, format: &Format, global: &Global) -> String {
     let operations = format.operations();
     let has_keys = is_address(store) || is_folder(store, global);
     let key = if has_keys { " --key TASK" } else { "" };
-    let place = shell_word(&shown(store).display().to_string());
+    let is_on_server = is_address(store) && !store.to_string_lossy().starts_with("sqlite:");
+    let place = match is_within || is_on_server {
+        true => shell_word(&shown(store).display().to_string()),
+        // Elsewhere on another machine.
+        false => "$CKPT_STORE".to_owned(),
+    };
     let mut lines = vec![
         BLOCK_BEGIN.to_owned(),
         "## Checkpoints".to_owned(),
@@ -377,6 +487,7 @@ fn hooks_of(agent: Agent) -> Result<Change, Failure> {
         },
         text: added.into_text(),
         whole: Some(whole.into_text()),
+        before: present,
     })
 }
 
@@ -424,6 +535,7 @@ fn keep(path: &Path) -> Change {
         action: Action::Keep,
         text: String::new(),
         whole: None,
+        before: None,
     }
 }
 
@@ -432,6 +544,7 @@ fn added_whole(path: &Path, text: String) -> Change {
         file: path.to_path_buf(),
         action: Action::Make,
         whole: Some(text.clone()),
+        before: None,
         text,
     }
 }
@@ -447,6 +560,7 @@ fn added(path: &Path, present: Option<&str>, text: &str) -> Change {
         action: Action::Append,
         text: format!("{}{text}", if is_open { "\n" } else { "" }),
         whole: None,
+        before: None,
     }
 }
 
@@ -458,7 +572,7 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// Makes a change; nothing that is there is overwritten.
-fn apply(change: &Change) -> Result<(), Failure> {
+fn apply(change: &mut Change) -> Result<(), Failure> {
     let path = &change.file;
     let failed = |error: std::io::Error| {
         let message = format!(
@@ -477,8 +591,18 @@ fn apply(change: &Change) -> Result<(), Failure> {
             }
             create_file(path, text.as_bytes())?;
         }
-        (Action::Merge, Some(text)) => replace(path, text).map_err(failed)?,
+        (Action::Merge, Some(text)) => {
+            let before = change.before.as_deref().unwrap_or_default();
+            if !replace(path, before, text).map_err(failed)? {
+                let message = format!("{}: was changed meanwhile; run it again", path.display());
+                return Err(Failure::new(message).at(Some(path), None));
+            }
+        }
         (Action::Append, _) => {
+            if has_block(&change.text) && read(path)?.as_deref().is_some_and(has_block) {
+                change.action = Action::Keep;
+                return Ok(());
+            }
             let mut file = fs::OpenOptions::new()
                 .append(true)
                 .open(path)
@@ -490,8 +614,8 @@ fn apply(change: &Change) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces a file whole, also where a link leads to it; its rights stay.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+/// Replaces a file whole, also where a link leads to it; its rights stay. `false` where it is no longer as it was.
+fn replace(path: &Path, before: &str, text: &str) -> std::io::Result<bool> {
     let path = path.canonicalize()?;
     let folder = path.parent().ok_or(ErrorKind::NotFound)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -499,8 +623,11 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     file.as_file()
         .set_permissions(fs::metadata(&path)?.permissions())?;
     file.as_file().sync_all()?;
+    if fs::read(&path)? != before.as_bytes() {
+        return Ok(false);
+    }
     file.persist(&path)?;
-    Ok(())
+    Ok(true)
 }
 
 fn print(report: &Report, outcome: &mut Outcome) {
@@ -539,5 +666,21 @@ fn print(report: &Report, outcome: &mut Outcome) {
     }
     if is_anything_left && !report.written {
         outcome.note("nothing was written; `ckpt init --write` writes it, with the same options");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_changed_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        fs::write(&path, "new").unwrap();
+        assert!(!replace(&path, "old", "text").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(replace(&path, "new", "text").unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
     }
 }

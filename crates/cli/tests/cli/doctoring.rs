@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -42,10 +43,13 @@ fn only(project: &Project, code: i32) -> (String, String, Option<String>) {
 
 /// A command as it was printed.
 fn run(project: &Project, command: &str) -> Run {
-    let output = Command::new("bash")
+    let output = Command::new("sh")
         .args(["-c", command])
         .current_dir(project.path(""))
         .env("PATH", path_with_ckpt())
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_INDEX_FILE")
+        .env_remove("GIT_WORK_TREE")
         .output()
         .unwrap();
     Run {
@@ -206,6 +210,10 @@ fn files_of_killed_writers_are_removed_by_fix_and_no_others() {
             "checkpoints/.agent-checkpoint/history/US-003.json/.agent-checkpoint-abcdefghijk2.tmp",
             true,
         ),
+        (
+            "checkpoints/.agent-checkpoint/ledger/.agent-checkpoint-abcdefghijk4.tmp",
+            true,
+        ),
         ("checkpoints/.agent-checkpoint-abcdefghijk3.tmp", false),
         ("checkpoints/.agent-checkpoint-short.tmp", true),
         ("checkpoints/other.tmp", true),
@@ -220,6 +228,15 @@ fn files_of_killed_writers_are_removed_by_fix_and_no_others() {
             file.set_modified(old).unwrap();
         }
     }
+    // What lies behind a link is not ours.
+    let name = ".agent-checkpoint-abcdefghijk5.tmp";
+    let elsewhere = Project::with(name, "x");
+    let file = File::options()
+        .write(true)
+        .open(elsewhere.path(name))
+        .unwrap();
+    file.set_modified(old).unwrap();
+
     let (kind, place, next) = only(&project, 1);
     assert_eq!(
         (kind.as_str(), place.as_str()),
@@ -230,15 +247,30 @@ fn files_of_killed_writers_are_removed_by_fix_and_no_others() {
     assert!(
         fixed
             .out
-            .starts_with("temporary: ./checkpoints: 2 temporary files of killed writers (fixed)\n"),
+            .starts_with("temporary: ./checkpoints: 3 temporary files of killed writers (fixed)\n"),
         "{fixed:?}"
     );
     let left: Vec<bool> = names
         .iter()
         .map(|(name, _)| project.path(name).exists())
         .collect();
-    assert_eq!(left, [false, false, true, true, true]);
+    assert_eq!(left, [false, false, false, true, true, true]);
+    let link = project.path("checkpoints/.agent-checkpoint/archive");
+    symlink(elsewhere.path(""), &link).unwrap();
+    let linked = project.expect(1, &["doctor", "checkpoints", "--fix"]);
+    assert!(linked.out.contains("leads out of its folder"), "{linked:?}");
+    assert_eq!(elsewhere.names(), [name]);
+    fs::remove_file(link).unwrap();
     healthy(&project);
+
+    // Beside a file that is named without its folder.
+    let one = Project::with("US-003.json", TASK);
+    one.write(name, "x");
+    let file = File::options().write(true).open(one.path(name)).unwrap();
+    file.set_modified(old).unwrap();
+    let run = one.expect(1, &["doctor", "US-003.json", "--json"]);
+    let (kind, place, _) = findings(&run).remove(0);
+    assert_eq!((kind.as_str(), place.as_str()), ("temporary", "."));
 }
 
 #[test]
@@ -299,7 +331,7 @@ fn our_folder_in_git_is_found() {
         run(&project, "git add -f checkpoints/.agent-checkpoint").code,
         0
     );
-    let command = "git -C ./checkpoints rm -r -q --cached -- .agent-checkpoint ':!.agent-checkpoint/overflow'";
+    let command = "git -C ./checkpoints rm -r -q --cached -- .agent-checkpoint ':!.agent-checkpoint/overflow' ':!.agent-checkpoint/.gitignore'";
     is_mended(
         &project,
         1,
@@ -315,7 +347,19 @@ fn every_case_has_the_findings_that_are_expected() {
     let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
     let expected = fs::read(cases.join("expected.json")).unwrap();
     let expected: Value = serde_json::from_slice(&expected).unwrap();
-    for case in expected.as_array().unwrap() {
+    let all = expected.as_array().unwrap();
+    assert!(!all.is_empty());
+    let each = all.len().div_ceil(4);
+    thread::scope(|scope| {
+        for part in all.chunks(each) {
+            let cases = &cases;
+            scope.spawn(move || judge(cases, part));
+        }
+    });
+}
+
+fn judge(cases: &Path, expected: &[Value]) {
+    for case in expected {
         let file = case["file"].as_str().unwrap();
         let format = case["format"].as_str().unwrap();
         let outcome = case["outcome"].as_str().unwrap();

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use agent_checkpoint::store::FileStore;
@@ -127,8 +128,8 @@ fn the_folder_is_that_of_the_agent() {
         .current_dir(elsewhere.path())
         .args(["hook", "SessionStart"]);
     let mut child = command
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let input = child.stdin.take().unwrap();
@@ -235,7 +236,7 @@ fn edited_files_join_the_note_of_the_current_step() {
 
 #[test]
 fn a_format_with_files_of_its_own_gets_the_edited_ones_there() {
-    let project = Project::with("ckpt.toml", "store = \"agents\"\n");
+    let mut project = Project::with("ckpt.toml", "store = \"agents\"\n");
     let start = [
         "start",
         "--store",
@@ -266,6 +267,13 @@ fn a_format_with_files_of_its_own_gets_the_edited_ones_there() {
             "Secondary-A",
         ],
     );
+    // It is the only one, and of another session.
+    let before = project.read("agents/secondary_a.json");
+    for name in ["codex-post-tool-use", "codex-pre-compact", "codex-stop"] {
+        silent(&hook(&project, name));
+    }
+    assert_eq!(project.read("agents/secondary_a.json"), before);
+    project.set(&[("CKPT_KEY", "Secondary-A".to_owned())]);
     silent(&hook(&project, "codex-post-tool-use"));
     let text: Value = serde_json::from_str(&project.read("agents/secondary_a.json")).unwrap();
     let files = json!(["src/new.rs", "src/b.rs", "src/a.rs", "src/gone.rs"]);
@@ -384,12 +392,16 @@ fn a_failure_is_a_message_and_never_an_exit_code() {
 
     let good = project();
     let stop = payload(&good, "claude-stop").to_string();
-    for (words, input) in [
-        (vec!["hook", "Stop"], ""),
-        (vec!["hook", "Stop"], "no JSON"),
-        (vec!["hook", "Stop", "--max-bytes", "10"], &stop),
-        (vec!["hook"], &stop),
-        (vec!["hook", "Stop", "--nonsense"], &stop),
+    for (words, input, expected) in [
+        (vec!["hook", "Stop"], "", "is not the JSON of a hook"),
+        (vec!["hook", "Stop"], "no JSON", "is not the JSON of a hook"),
+        (
+            vec!["hook", "Stop", "--max-bytes", "10"],
+            &stop,
+            "more than 10 bytes",
+        ),
+        (vec!["hook"], &stop, "<EVENT>"),
+        (vec!["hook", "Stop", "--nonsense"], &stop, "--nonsense"),
         (
             vec![
                 "--store",
@@ -401,12 +413,17 @@ fn a_failure_is_a_message_and_never_an_exit_code() {
                 "x",
             ],
             &stop,
+            "--fence",
         ),
-        (vec!["hook", "Stop", "--store", "s4://x"], &stop),
+        (
+            vec!["hook", "Stop", "--store", "s4://x"],
+            &stop,
+            "s4://x: no store of this kind",
+        ),
     ] {
         let run = good.ckpt_given(&words, input);
         let said = message(&run);
-        assert!(said.len() > 20, "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
     }
     // What is JSON and no object is of no folder.
     for input in ["7", "null", "[]", "{}", r#"{"cwd": 7, "session_id": []}"#] {
@@ -435,6 +452,94 @@ fn a_lock_is_waited_for_less_than_two_seconds() {
     assert!(said.contains("lock"), "{said}");
     let expected = Duration::from_millis(900)..Duration::from_secs(5);
     assert!(expected.contains(&took), "{took:?}");
+}
+
+/// The prompt that a session of the project begins with.
+#[track_caller]
+fn prompt(project: &Project) -> String {
+    let answer = hook(project, "claude-session-start").json();
+    let context = &answer["hookSpecificOutput"]["additionalContext"];
+    context.as_str().unwrap().to_owned()
+}
+
+/// Claims the task of a project for a session, and gives the fence.
+#[track_caller]
+fn claim(project: &Project, session: &str) -> String {
+    let words = ["claim", "--store", "checkpoints", "--key", "US-003"];
+    let owner = ["--agent", "dev", "--session", session, "--now", AT];
+    let run = project.expect(0, &[&words[..], &owner].concat());
+    run.out.trim_end().to_owned()
+}
+
+#[test]
+fn the_session_that_claimed_the_task_needs_no_fence() {
+    let project = project();
+    let fence = claim(&project, "abc123");
+    let prompt = prompt(&project);
+    assert!(
+        prompt.contains(&format!("--agent dev --session abc123 --fence {fence}")),
+        "{prompt}"
+    );
+    silent(&hook(&project, "claude-post-tool-use"));
+    let saved = shown(&project, FILE);
+    assert_eq!(
+        saved["handoff"]["in_progress"][0]["note"],
+        "[edited: src/toggle.tsx]"
+    );
+    silent(&hook(&project, "claude-pre-compact"));
+    let saved = shown(&project, FILE);
+    assert_eq!(saved["handoff"]["reason"], "context_limit");
+}
+
+#[test]
+fn the_task_of_another_session_is_left_alone() {
+    let project = project();
+    claim(&project, "other-abc123");
+    let before = project.read(FILE);
+    for name in [
+        "claude-post-tool-use",
+        "claude-pre-compact",
+        "claude-stop",
+        "claude-session-end",
+    ] {
+        silent(&hook(&project, name));
+    }
+    assert_eq!(project.read(FILE), before);
+    let said = message(&hook(&project, "claude-session-start"));
+    assert!(
+        said.contains("dev, session other-abc123 has claimed the task"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_prompt_says_that_another_may_be_at_work() {
+    let project = project();
+    let at = "\"lastUpdatedAt\": \"2026-03-02T0";
+    let task = TASK.replace(&format!("{at}8:05:00Z"), &format!("{at}8:59:40Z"));
+    assert_ne!(task, TASK);
+    project.write(FILE, task);
+    let prompt = prompt(&project);
+    assert!(prompt.contains("dev reported 20 s ago"), "{prompt}");
+}
+
+#[test]
+fn a_standard_input_that_stays_open_is_not_waited_for() {
+    let project = project();
+    let mut command = project.command();
+    command.args(["hook", "Stop"]).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let began = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let input = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        output.stdout.is_empty() && output.stderr.is_empty(),
+        "{output:?}"
+    );
 }
 
 #[test]

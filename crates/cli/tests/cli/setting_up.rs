@@ -264,6 +264,87 @@ fn a_link_and_the_rights_of_a_file_stay() {
     assert!(project.path(".claude/settings.json").is_symlink());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_under_two_names_gets_one_block() {
+    let project = Project::with("CLAUDE.md", "# Ours\n");
+    std::os::unix::fs::symlink("CLAUDE.md", project.path("AGENTS.md")).unwrap();
+    project.expect(0, &["init", "--write"]);
+    assert_eq!(project.read("CLAUDE.md").matches("ckpt: begin").count(), 1);
+
+    let project = Project::new();
+    std::os::unix::fs::symlink("AGENTS.md", project.path("CLAUDE.md")).unwrap();
+    project.expect(0, &["init", "--write"]);
+    assert_eq!(project.read("CLAUDE.md").matches("ckpt: begin").count(), 1);
+    assert!(project.path("CLAUDE.md").is_symlink());
+}
+
+#[test]
+fn a_block_that_lost_its_end_is_none() {
+    let project = Project::with("AGENTS.md", "<!-- ckpt: begin -->\n");
+    project.expect(0, &["init", "--write"]);
+    let text = project.read("AGENTS.md");
+    assert!(text.ends_with("<!-- ckpt: end -->\n"), "{text}");
+    project.expect(0, &["init", "--write"]);
+    assert_eq!(project.read("AGENTS.md"), text);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_written_before_a_failure_is_reported() {
+    let project = Project::new();
+    std::os::unix::fs::symlink("nowhere", project.path(".claude")).unwrap();
+    let run = project.expect(2, &["init", "--write", "--hooks", "claude"]);
+    assert!(run.out.contains("ckpt.toml: was made"), "{run:?}");
+    assert!(!run.out.contains("settings.json"), "{run:?}");
+    assert!(run.err.contains("ckpt: .claude/settings.json: "), "{run:?}");
+}
+
+#[test]
+fn the_settings_name_nothing_of_this_machine() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let outside = elsewhere.path().join("checkpoints");
+    let outside = outside.to_str().unwrap();
+    let project = Project::new();
+    project.expect(0, &["init", "--write", "--store", outside]);
+    let (toml, block) = (project.read("ckpt.toml"), project.read("AGENTS.md"));
+    assert!(
+        !toml.contains("store =") && toml.contains("CKPT_STORE"),
+        "{toml}"
+    );
+    assert!(
+        block.contains("`$CKPT_STORE`") && !block.contains(outside),
+        "{block}"
+    );
+    project.expect(0, &["config"]);
+
+    let project = Project::new();
+    let inside = project.path("checkpoints");
+    let words = ["init", "--write", "--store", inside.to_str().unwrap()];
+    project.expect(0, &words);
+    let (toml, block) = (project.read("ckpt.toml"), project.read("AGENTS.md"));
+    assert!(toml.contains("store = \"checkpoints\"\n"), "{toml}");
+    assert!(block.contains("`checkpoints`"), "{block}");
+    project.expect(0, &["config"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_settings_of_a_folder_above_stay_those_that_count() {
+    let project = Project::with("ckpt.toml", "store = \"checkpoints\"\n");
+    project.write(".git/HEAD", "x");
+    project.write("web/app.ts", "x");
+    for verb in [&["init", "--write"][..], &["config"]] {
+        let mut command = project.command();
+        command.args(verb).current_dir(project.path("web"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert!(!project.path("web/ckpt.toml").exists());
+    let block = project.read("web/AGENTS.md");
+    assert!(block.contains("`../checkpoints`"), "{block}");
+}
+
 /// The hooks that are written do what they are for.
 #[cfg(unix)]
 #[test]
