@@ -176,7 +176,7 @@ impl<C> Checkpoints<C> {
 
     /// Archives the checkpoint that a save replaces, under the protocol's name for that and before it goes, where
     /// the store has archives: [`Saved::archive`](crate::store::Saved::archive) says where. For a task that begins anew in
-    /// its place. The effects of the task go on with it; [`Ledger::complete`] ends those of a complete one.
+    /// its place. The effects of the task go on with it; [`Ledger::end_with`] ends those of a complete one.
     #[must_use]
     pub fn archiving(mut self, archive: impl Into<Option<Archive>>) -> Self {
         self.archive = archive.into();

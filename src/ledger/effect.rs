@@ -36,7 +36,8 @@ pub struct Effect {
 
 impl Effect {
     /// The effect of doing this with these arguments: `name`, and the digest of the arguments as JSON. The order of the
-    /// members of a map does not count.
+    /// members of a map does not count; that of the elements of a list does, so a `HashSet`, or the present time, makes
+    /// another effect of it in each run.
     ///
     /// # Errors
     ///
@@ -57,13 +58,13 @@ impl Effect {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, longer than 256 bytes, or has a
-    /// control character in it.
+    /// letter in it that hides or acts, such as a control character.
     pub fn with_id(id: impl Into<String>) -> Result<Effect> {
         let id: String = id.into();
         let problem = match &*id {
             id if crate::is_blank(id) => "is blank",
             id if id.len() > MOST => "is longer than 256 bytes",
-            id if id.chars().any(char::is_control) => "has a control character in it",
+            id if crate::visible(id) != id => "has a letter in it that hides or acts",
             _ => {
                 return Ok(Effect {
                     id,
@@ -159,7 +160,13 @@ mod tests {
     #[test]
     fn an_id_is_one_line_of_text() {
         assert_eq!(Effect::with_id("release 1.4").unwrap().id(), "release 1.4");
-        for bad in [String::new(), "  ".into(), "a\nb".into(), "x".repeat(257)] {
+        for bad in [
+            String::new(),
+            "  ".into(),
+            "a\nb".into(),
+            "a\u{202e}b".into(),
+            "x".repeat(257),
+        ] {
             assert!(Effect::with_id(bad.clone()).is_err(), "{bad:?}");
         }
     }

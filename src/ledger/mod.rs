@@ -44,8 +44,8 @@
 //! # How long it lasts
 //!
 //! The ledger lies beside the checkpoint in every store and every format, and belongs to the task: it goes on over
-//! hand-overs, restarts, recoveries, archives of a crashed or aborted task, and copies to another store. It ends when
-//! the task is archived as complete ([`Ledger::complete`]) or forgotten. Git does not take it along.
+//! hand-overs, restarts, recoveries, conversions, archives of a crashed or aborted task, and copies to another store.
+//! It ends when the task is archived as complete ([`Ledger::end_with`]) or forgotten. Git does not take it along.
 
 mod effect;
 mod guard;
@@ -54,6 +54,7 @@ mod record;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
@@ -73,6 +74,10 @@ use crate::store::CheckpointStore;
 /// How often a line is added anew where another was faster.
 const ATTEMPTS: usize = 64;
 
+/// The end of the pauses between tries to record an end while the claim changes: together some 16 s, which is more than
+/// the margin that a store has for the clocks of other machines.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
 /// The ledger of one task.
 ///
 /// [`Checkpoints::ledger`](crate::Checkpoints::ledger) makes one, and a [`Recorder`](crate::recorder::Recorder) has one
@@ -84,13 +89,16 @@ pub struct Ledger {
     by: String,
     fence: Option<Fence>,
     process: ProcessId,
+    /// This process, where the effects are brought about by another.
+    keeper: Option<ProcessId>,
     clock: Arc<dyn Clock>,
+    /// In a host file, the task that a guard is of: its slot may be for another by the time of the end.
+    task: Option<String>,
 }
 
 /// What the caller is to do about an effect.
 #[derive(Debug)]
 #[must_use]
-#[non_exhaustive]
 pub enum EffectDecision {
     /// Bring it about now, and record its end with the guard.
     Do(EffectGuard),
@@ -142,7 +150,9 @@ impl Ledger {
             by: by.into(),
             fence: None,
             process: ProcessId::current(),
+            keeper: None,
             clock: Arc::new(SystemClock),
+            task: None,
         }
     }
 
@@ -158,6 +168,7 @@ impl Ledger {
     #[must_use]
     pub fn in_process(mut self, process: ProcessId) -> Self {
         self.process = process;
+        self.keeper = Some(ProcessId::current());
         self
     }
 
@@ -207,19 +218,12 @@ impl Ledger {
             {
                 return self.decide(found.clone());
             }
-            if entries.ends_without.is_some() {
-                // The archive of the complete task was interrupted, and its checkpoint is still here.
-                self.append(
-                    Line::goes_on(self.now(), &self.by),
-                    entries.lines,
-                    self.fence,
-                )?;
-                continue;
-            }
-            let mut guard = EffectGuard::new(self.clone(), id);
+            let of_task = self.of(entries.task.clone());
+            let mut guard = EffectGuard::new(of_task.clone(), id);
             let (by, attempt) = (&self.by, guard.attempt());
-            let begun = Line::begun(self.now(), by, effect, attempt, self.fence, &self.process);
-            match self.append(begun, entries.lines, self.fence) {
+            let processes = (&self.process, self.keeper.as_ref());
+            let begun = Line::begun(self.now(), by, effect, attempt, self.fence, processes);
+            match of_task.append(begun, entries.lines, self.fence) {
                 Ok(true) => return Ok(EffectDecision::Do(guard)),
                 Ok(false) => guard.was_not_begun(),
                 Err(error) => {
@@ -246,7 +250,7 @@ impl Ledger {
             Settlement::Done(receipt) => Some(receipt),
             Settlement::NotDone => None,
         };
-        let (id, attempt) = (&*effect.id, &*effect.attempt.name);
+        let (id, attempt) = (&*effect.id, &*effect.attempt);
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
             let mut record = self.find(&entries, id, attempt)?.clone();
@@ -271,32 +275,88 @@ impl Ledger {
                 (EffectStatus::InDoubt, _) | (EffectStatus::NotDone, Some(_)) => {}
             }
             let line = Line::end(self.now(), &self.by, (id, attempt), receipt.clone());
-            if self.append(line, entries.lines, self.fence)? {
+            let of_task = self.of(entries.task.clone());
+            if of_task.append(line, entries.lines, self.fence)? {
                 return Ok(());
             }
         }
         Err(self.changed_meanwhile())
     }
 
-    /// Says that the task is complete and its checkpoint, of this revision, is about to be archived: with that the
-    /// ledger ends. Where the archive is interrupted, so that the checkpoint is still there, the ledger goes on.
+    /// Archives the checkpoint of a complete task, of this revision and of no other, and with that ends the ledger. Where
+    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on.
     ///
     /// # Errors
     ///
-    /// Those of [`begin`](Ledger::begin).
-    pub fn complete(&self, checkpoint: &Revision) -> Result<()> {
+    /// [`ErrorKind::Refused`] where an effect is in doubt or in progress: settle it first. Those of `archive`, of
+    /// [`effects`](Ledger::effects) and of [`begin`](Ledger::begin).
+    pub fn end_with<T, E: From<Error>>(
+        &self,
+        checkpoint: &Revision,
+        archive: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let effects = self.effects()?;
+        let is_open = |effect: &&EffectRecord| {
+            matches!(
+                effect.status,
+                EffectStatus::InDoubt | EffectStatus::InProgress
+            )
+        };
+        if let Some(open) = effects.iter().find(is_open) {
+            return Err(self
+                .refused(format!(
+                    "{} was begun, and it is not known whether it took place: settle that before the task ends",
+                    quoted(&open.id)
+                ))
+                .into());
+        }
+        if effects.is_empty() {
+            return archive();
+        }
         let document = checkpoint.to_string();
+        self.add(|| Line::ending(self.now(), &self.by, document.clone()))?;
+        let archived = archive();
+        let ended = match &archived {
+            Ok(_) => self.add(|| Line::ended(self.now(), &self.by)),
+            Err(_) => self.add(|| Line::goes_on(self.now(), &self.by)),
+        };
+        // Without the line it shows all the same: in whether the checkpoint is there.
+        if let Err(error) = ended {
+            tracing::warn!(key = %self.key, %error, "what came of an archive is not in the ledger");
+        }
+        archived
+    }
+
+    /// Adds a line, wherever the others are by then.
+    fn add(&self, line: impl Fn() -> Line) -> Result<()> {
         for _ in 0..ATTEMPTS {
-            let entries = self.read()?;
-            if entries.effects.is_empty() || entries.ends_without.as_ref() == Some(&document) {
-                return Ok(());
-            }
-            let line = Line::complete(self.now(), &self.by, document.clone());
-            if self.append(line, entries.lines, self.fence)? {
+            let (all, _, task) = self.texts()?;
+            if self.of(task).append(line(), all, self.fence)? {
                 return Ok(());
             }
         }
         Err(self.changed_meanwhile())
+    }
+
+    /// Takes the effects along to another checkpoint of the same task, such as a converted one, which has none yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] where the other has effects; those of [`effects`](Ledger::effects) and of
+    /// [`begin`](Ledger::begin).
+    pub fn copy_to(&self, other: &Ledger) -> Result<()> {
+        if !other.lines()?.is_empty() {
+            return Err(other.refused("it has effects of its own".to_owned()));
+        }
+        let mut at = 0;
+        let task = other.task()?;
+        for line in self.lines()? {
+            if !other.of(task.clone()).append(line, at, other.fence)? {
+                return Err(other.changed_meanwhile());
+            }
+            at += 1;
+        }
+        Ok(())
     }
 
     /// Records the end of an attempt: done with a receipt, else not done.
@@ -327,6 +387,7 @@ impl Ledger {
         attempt: &str,
         line: impl Fn(&EffectRecord) -> Option<Line>,
     ) -> Result<()> {
+        let mut pause = Duration::from_millis(2);
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
             let Some(line) = line(self.find(&entries, id, attempt)?) else {
@@ -337,12 +398,17 @@ impl Ledger {
             match self.append(line, entries.lines, claim.map(|claim| claim.fence)) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                // Claimed, given back or expired since.
+                // Claimed, given back or expired since; a store may see the time otherwise for a while.
                 Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::Claimed { .. } | ErrorKind::Fenced { .. }
-                    ) => {}
+                    if pause < LONGEST_PAUSE
+                        && matches!(
+                            error.kind(),
+                            ErrorKind::Claimed { .. } | ErrorKind::Fenced { .. }
+                        ) =>
+                {
+                    std::thread::sleep(pause);
+                    pause *= 2;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -351,9 +417,7 @@ impl Ledger {
 
     /// The effect, where it was last begun in this attempt.
     fn find<'e>(&self, entries: &'e Entries, id: &str, attempt: &str) -> Result<&'e EffectRecord> {
-        let found = entries
-            .find(id)
-            .filter(|found| found.attempt.name == attempt);
+        let found = entries.find(id).filter(|found| found.attempt == attempt);
         found.ok_or_else(|| {
             self.refused(format!(
                 "{} was begun again since, or its task has ended",
@@ -373,45 +437,57 @@ impl Ledger {
         })
     }
 
-    /// Tells an effect without an end that somebody is at from one in doubt.
     fn look_at(&self, record: &mut EffectRecord, claim: Option<&Claim>) {
-        if record.status == EffectStatus::InDoubt
-            && record.attempt.is_in_progress(self.fence, claim, self.now())
-        {
-            record.status = EffectStatus::InProgress;
-        }
+        record.look_at(self.fence, claim, self.now());
     }
 
     fn read(&self) -> Result<Entries> {
-        let read = self.store.beside().ledger(&self.key).and_then(|lines| {
-            // Only slots of a host file have one task after the other without an archive between them.
-            let task = match lines.is_empty() || !self.store.capabilities().embedded {
-                true => None,
-                false => self.task()?,
-            };
-            Entries::read(&lines, task.as_deref(), |document| {
-                let present = self.store.load(&self.key)?;
-                Ok(present.is_some_and(|present| present.revision.to_string() == document))
-            })
-        });
-        read.map_err(|error| error.with_key(&self.key))
+        let (all, lines, task) = self.texts()?;
+        let is_gone = || Ok(self.store.load(&self.key)?.is_none());
+        let entries = Entries::read(all, lines, is_gone);
+        let entries = entries.map_err(|error| error.with_key(&self.key))?;
+        Ok(Entries { task, ..entries })
     }
 
-    /// The task in the slot of a host file.
+    /// The lines of this task.
+    fn lines(&self) -> Result<Vec<Line>> {
+        self.texts().map(|(_, lines, _)| lines)
+    }
+
+    /// How many lines there are, those of the task, and which task that is in the slot of a host file: only there one
+    /// follows the other without an archive between them.
+    fn texts(&self) -> Result<(usize, Vec<Line>, Option<String>)> {
+        let read = || {
+            let texts = self.store.beside().ledger(&self.key)?;
+            let task = self.task()?;
+            let lines = Line::of_task(&texts, task.as_deref())?;
+            Ok((texts.len(), lines, task))
+        };
+        read().map_err(|error: Error| error.with_key(&self.key))
+    }
+
     fn task(&self) -> Result<Option<String>> {
+        if self.task.is_some() || !self.store.capabilities().embedded {
+            return Ok(self.task.clone());
+        }
         let stored = self.store.load(&self.key)?;
         Ok(stored.and_then(|stored| stored.context.task))
     }
 
+    /// The same, of this task whatever its slot is for by then.
+    fn of(&self, task: Option<String>) -> Ledger {
+        Ledger {
+            task,
+            ..self.clone()
+        }
+    }
+
+    /// Adds a line of the task.
     fn append(&self, mut line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
-        let mut append = || {
-            if self.store.capabilities().embedded {
-                line.task = self.task()?;
-            }
-            let store = self.store.beside();
-            store.append_to_ledger(&self.key, &line.text()?, at, fence)
-        };
-        append().map_err(|error| error.with_key(&self.key))
+        line.task.clone_from(&self.task);
+        let store = self.store.beside();
+        let added = store.append_to_ledger(&self.key, &line.text()?, at, fence);
+        added.map_err(|error| error.with_key(&self.key))
     }
 
     /// The last claim on the key, in a store that has claims.

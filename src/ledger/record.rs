@@ -22,8 +22,13 @@ pub struct EffectRecord {
     /// How to find out whether it took place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub how_to_check: Option<String>,
+    /// Which time of beginning it this is: what is found out counts for this one alone.
+    pub attempt: String,
+    /// The process that brings it about, as far as is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessId>,
     #[serde(skip)]
-    pub(super) attempt: Attempt,
+    begun: Begun,
 }
 
 /// What is known of an effect.
@@ -45,45 +50,53 @@ pub enum EffectStatus {
     InDoubt,
 }
 
-/// One time that an effect was begun.
+/// What is known of who began an effect.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Attempt {
-    /// Distinct from that of every other.
-    pub(super) name: String,
+struct Begun {
     fence: Option<Fence>,
-    process: Option<ProcessId>,
+    /// The process that records the end, where that is another than brings the effect about.
+    keeper: Option<ProcessId>,
     /// Whether its guard was dropped without an end.
     is_left: bool,
+    /// Whether whoever is in doubt about it cannot see its process, and has no other claim than it had.
+    may_still_run: bool,
 }
 
-impl Attempt {
-    /// Whether who began it is at it still, as far as can be known. `fence` is that of who asks: the owner of a claim
-    /// does not wait for itself.
-    pub(super) fn is_in_progress(
-        &self,
+impl EffectRecord {
+    /// Of an effect in doubt: whether its process could not be seen, as on another machine, and no claim kept it from
+    /// going on. End it for sure before anything that is found out about the effect is believed.
+    #[must_use]
+    pub fn may_still_run(&self) -> bool {
+        self.begun.may_still_run
+    }
+
+    /// Tells an effect without an end that somebody is at from one in doubt, as far as can be known. `fence` is that of
+    /// who asks: the owner of a claim does not wait for itself.
+    pub(super) fn look_at(
+        &mut self,
         fence: Option<Fence>,
         claim: Option<&Claim>,
         now: DateTime<Utc>,
-    ) -> bool {
-        if self.is_left {
-            return false;
+    ) {
+        if self.status != EffectStatus::InDoubt || self.begun.is_left {
+            return;
         }
-        if super::guard::is_open(&self.name) {
-            return true;
-        }
-        match self
-            .process
-            .as_ref()
-            .map(|process| (process, process.runs()))
+        // A process knows what it has open itself.
+        let others = [&self.process, &self.begun.keeper].into_iter().flatten();
+        let others: Vec<_> = others
+            .filter(|process| !process.is_this())
+            .map(ProcessId::runs)
+            .collect();
+        let is_hidden = others.contains(&None) || (self.process.is_none() && others.is_empty());
+        let is_anothers = self.begun.fence.is_some() && self.begun.fence != fence;
+        let stands = |claim: &Claim| Some(claim.fence) == self.begun.fence && claim.stands(now);
+        if super::guard::is_open(&self.attempt)
+            || others.contains(&Some(true))
+            || (is_hidden && is_anothers && claim.is_some_and(stands))
         {
-            // A process knows what it has open itself.
-            Some((process, _)) if process.is_this() => false,
-            Some((_, Some(runs))) => runs,
-            // One that cannot be seen, as on another machine, is at it as long as its claim stands.
-            _ => {
-                let stands = |claim: &Claim| Some(claim.fence) == self.fence && claim.stands(now);
-                self.fence != fence && claim.is_some_and(stands)
-            }
+            self.status = EffectStatus::InProgress;
+        } else {
+            self.begun.may_still_run = is_hidden && !is_anothers;
         }
     }
 }
@@ -96,6 +109,9 @@ pub(super) struct Line {
     is: String,
     at: DateTime<Utc>,
     by: String,
+    /// Which one it is, from 1.
+    #[serde(skip)]
+    number: usize,
     /// In a host file, the task in the slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<String>,
@@ -110,10 +126,12 @@ pub(super) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<ProcessId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    keeper: Option<ProcessId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     how_to_check: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
-    /// The complete checkpoint that is about to be archived.
+    /// The complete checkpoint that is about to be archived: for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
 }
@@ -123,7 +141,8 @@ impl Line {
     const DONE: &str = "done";
     const NOT_DONE: &str = "not-done";
     const LEFT: &str = "left";
-    const COMPLETE: &str = "complete";
+    const ENDING: &str = "ending";
+    const ENDED: &str = "ended";
     const GOES_ON: &str = "goes-on";
 
     fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
@@ -141,13 +160,14 @@ impl Line {
         effect: &super::Effect,
         attempt: &str,
         fence: Option<Fence>,
-        process: &ProcessId,
+        (process, keeper): (&ProcessId, Option<&ProcessId>),
     ) -> Line {
         Line {
             effect: Some(effect.id().to_owned()),
             attempt: Some(attempt.to_owned()),
             how_to_check: effect.how_to_check().map(str::to_owned),
             process: Some(process.clone()),
+            keeper: keeper.cloned(),
             fence,
             ..Line::new(Line::BEGUN, at, by)
         }
@@ -184,17 +204,41 @@ impl Line {
         }
     }
 
-    /// The task ends once this document is not present any more.
-    pub(super) fn complete(at: DateTime<Utc>, by: &str, document: String) -> Line {
+    /// The complete task of this document is about to be archived.
+    pub(super) fn ending(at: DateTime<Utc>, by: &str, document: String) -> Line {
         Line {
             document: Some(document),
-            ..Line::new(Line::COMPLETE, at, by)
+            ..Line::new(Line::ENDING, at, by)
         }
     }
 
-    /// The task that was to end did not.
+    /// It is archived.
+    pub(super) fn ended(at: DateTime<Utc>, by: &str) -> Line {
+        Line::new(Line::ENDED, at, by)
+    }
+
+    /// It is not.
     pub(super) fn goes_on(at: DateTime<Utc>, by: &str) -> Line {
         Line::new(Line::GOES_ON, at, by)
+    }
+
+    /// The lines of a task; all of them where none is asked for.
+    pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
+        let mut lines = Vec::new();
+        for (number, text) in (1..).zip(texts) {
+            let read = serde_json::from_str(text);
+            let line: Line =
+                read.map_err(|error| unreadable(format!("its line {number} is damaged: {error}")))?;
+            let is_of_another = line
+                .task
+                .as_deref()
+                .zip(task)
+                .is_some_and(|(of, task)| of != task);
+            if !is_of_another {
+                lines.push(Line { number, ..line });
+            }
+        }
+        Ok(lines)
     }
 
     pub(super) fn text(&self) -> Result<String> {
@@ -209,42 +253,31 @@ impl Line {
 pub(super) struct Entries {
     /// How many lines there are.
     pub(super) lines: usize,
+    /// In a host file, the task whose effects these are.
+    pub(super) task: Option<String>,
     /// The effects of the task, in the order in which they were first begun. One that has no end yet is in doubt.
     pub(super) effects: Vec<EffectRecord>,
-    /// The revision of the complete document whose archive was to follow, where nothing did since: with that document
-    /// still present the task has not ended.
-    pub(super) ends_without: Option<String>,
+    /// Whether an archive of the complete task is the last that was begun.
+    pub(super) is_ending: bool,
 }
 
 impl Entries {
-    /// Reads the lines of this task. `is_present` says whether this is the revision of the present document.
+    /// Reads the lines of a task, of so many in all. `is_gone` says whether there is no document.
     pub(super) fn read(
-        lines: &[String],
-        task: Option<&str>,
-        mut is_present: impl FnMut(&str) -> Result<bool>,
+        all: usize,
+        lines: Vec<Line>,
+        is_gone: impl FnOnce() -> Result<bool>,
     ) -> Result<Entries> {
         let mut entries = Entries {
-            lines: lines.len(),
+            lines: all,
             ..Entries::default()
         };
-        for (index, text) in lines.iter().enumerate() {
-            let line: Line = serde_json::from_str(text).map_err(|error| {
-                unreadable(format!("its line {} is damaged: {error}", index + 1))
-            })?;
-            let is_of_another = line
-                .task
-                .as_deref()
-                .zip(task)
-                .is_some_and(|(of, task)| of != task);
-            if !is_of_another {
-                entries.add(line, index)?;
-            }
+        for line in lines {
+            entries.add(line)?;
         }
-        if let Some(document) = entries.ends_without.take() {
-            match is_present(&document)? {
-                true => entries.ends_without = Some(document),
-                false => entries.effects.clear(),
-            }
+        // An archive that was interrupted took place if nothing is there. Where something is, nothing is forgotten.
+        if entries.is_ending && is_gone()? {
+            entries.effects.clear();
         }
         Ok(entries)
     }
@@ -253,22 +286,20 @@ impl Entries {
         self.effects.iter().find(|effect| effect.id == id)
     }
 
-    fn add(&mut self, line: Line, index: usize) -> Result<()> {
-        let ends_without = self.ends_without.take();
-        if line.is == Line::GOES_ON {
-            return Ok(());
-        }
-        if ends_without.is_some() {
-            self.effects.clear();
-        }
-        if line.is == Line::COMPLETE {
-            self.ends_without = line.document;
-            return Ok(());
+    fn add(&mut self, line: Line) -> Result<()> {
+        self.is_ending = line.is == Line::ENDING;
+        match &*line.is {
+            Line::ENDING | Line::GOES_ON => return Ok(()),
+            Line::ENDED => {
+                self.effects.clear();
+                return Ok(());
+            }
+            _ => {}
         }
         let unknown = |is: &str| {
             unreadable(format!(
                 "its line {} says `{is}`, which this version does not know; use the newest version of what writes it",
-                index + 1
+                line.number
             ))
         };
         let (Some(id), Some(name)) = (line.effect, line.attempt) else {
@@ -283,11 +314,12 @@ impl Entries {
                     since: line.at,
                     by: line.by,
                     how_to_check: line.how_to_check,
-                    attempt: Attempt {
-                        name,
+                    attempt: name,
+                    process: line.process,
+                    begun: Begun {
                         fence: line.fence,
-                        process: line.process,
-                        is_left: false,
+                        keeper: line.keeper,
+                        ..Begun::default()
                     },
                 };
                 match found {
@@ -302,12 +334,12 @@ impl Entries {
             (is, _) => return Err(unknown(is)),
         };
         // What is said of an earlier attempt changes nothing of a later one, and nothing undoes what was done.
-        let Some(effect) = found.filter(|effect| effect.attempt.name == name) else {
+        let Some(effect) = found.filter(|effect| effect.attempt == name) else {
             return Ok(());
         };
         match (&status, &effect.status) {
             (_, EffectStatus::Done { .. }) => return Ok(()),
-            (EffectStatus::InDoubt, EffectStatus::InDoubt) => effect.attempt.is_left = true,
+            (EffectStatus::InDoubt, EffectStatus::InDoubt) => effect.begun.is_left = true,
             (EffectStatus::InDoubt, _) => {}
             _ => {
                 effect.status = status;

@@ -18,7 +18,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     /// The same, with a way to find out whether an effect in doubt took place: `check` says what came of it, `None`
-    /// where it cannot. It is not called for an effect that another is at.
+    /// where it cannot. It is not called for an effect that another is at, or [may be](EffectRecord::may_still_run).
     ///
     /// # Errors
     ///
@@ -32,12 +32,20 @@ impl<C: Checkpoint> Recorder<C> {
         let EffectDecision::InDoubt(doubt) = &decision else {
             return Ok(decision);
         };
-        match check(doubt) {
-            Some(settlement) => {
-                self.settle(doubt, settlement)?;
+        // What is found out of one that may still run is out of date the moment after.
+        let settlement = if doubt.may_still_run() {
+            None
+        } else {
+            check(doubt)
+        };
+        match settlement.map(|settlement| self.settle(doubt, settlement)) {
+            None => Ok(decision),
+            Some(Ok(())) => self.effect(effect),
+            // Another settled it, and may have begun it again.
+            Some(Err(error)) if matches!(error.kind(), ErrorKind::Refused { .. }) => {
                 self.effect(effect)
             }
-            None => Ok(decision),
+            Some(Err(error)) => Err(error),
         }
     }
 

@@ -99,11 +99,9 @@ pub(super) fn heed_effects(plan: &mut ResumePlan, effects: &Result<Vec<EffectRec
     }
     let mut list = |said: &str, ids: Vec<String>| {
         if !ids.is_empty() {
-            let listed: Vec<String> = ids
-                .iter()
-                .take(MOST_LISTED)
-                .map(|id| shown::line(id))
-                .collect();
+            // The last ones are those that an agent would do again.
+            let listed = ids.iter().skip(ids.len().saturating_sub(MOST_LISTED));
+            let listed: Vec<String> = listed.map(|id| shown::line(id)).collect();
             let more = match ids.len().saturating_sub(MOST_LISTED) {
                 0 => String::new(),
                 more => format!(" and {more} more"),

@@ -12,7 +12,7 @@ use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, ResumeReason};
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore,
 };
-use agent_checkpoint::{CheckpointStoreExt, ErrorKind, StepDone};
+use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, StepDone};
 
 use crate::common::children::{Given, Running, say};
 use crate::common::{EXAMPLE, key, task};
@@ -322,30 +322,95 @@ fn a_ledger_ends_with_the_archive_of_the_complete_task_and_not_before() {
     let ledger = tasks.ledger(&key, "one");
     begun(ledger.begin(&mail()).unwrap()).done(&1).unwrap();
     let revision = || tasks.get(&key).unwrap().revision;
-    ledger.complete(&revision()).unwrap();
-    // Its archive was interrupted, and it goes on after all.
+    let save = |text: &str| {
+        let saved = tasks.update(&key, |task| task.blockers.push(text.into()));
+        saved.unwrap();
+    };
+    let delete = || tasks.store().delete(&key, &Default::default());
+    // Its archive fails, and it goes on; so it does where the archive was killed before anything went.
+    let fails = ledger.end_with(&revision(), || Err::<(), _>(Error::refused("full")));
+    assert!(fails.unwrap_err().to_string().contains("full"));
+    save("one more");
     assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
-    begun(ledger.begin(&Effect::with_id("pay").unwrap()).unwrap())
+    let lines = || tasks.store().beside().ledger(&key).unwrap().len();
+    let killed = r#"{"is":"ending","at":"2026-03-02T08:00:00Z","by":"one"}"#;
+    for _ in 0..2 {
+        let at = lines();
+        assert!(
+            tasks
+                .store()
+                .beside()
+                .append_to_ledger(&key, killed, at, None)
+                .unwrap()
+        );
+        save("and one more");
+        assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
+        // Whatever is added then.
+        begun(
+            ledger
+                .begin(&Effect::with_id(format!("pay {at}")).unwrap())
+                .unwrap(),
+        )
         .done(&2)
         .unwrap();
-    tasks
-        .update(&key, |task| task.blockers.push("one more".into()))
-        .unwrap();
-    assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
-    assert_eq!(ledger.effects().unwrap().len(), 2);
+    }
+    assert_eq!(ledger.effects().unwrap().len(), 3);
 
-    ledger.complete(&revision()).unwrap();
-    ledger.complete(&revision()).unwrap();
-    tasks.store().delete(&key, &Default::default()).unwrap();
+    // What is in doubt is settled first.
+    let open = begun(ledger.begin(&Effect::with_id("fax").unwrap()).unwrap());
+    for _ in 0..2 {
+        let refused = ledger.end_with(&revision(), delete).unwrap_err();
+        assert!(
+            refused.to_string().contains("\"fax\" was begun"),
+            "{refused}"
+        );
+    }
+    drop(open);
+    let fax = &ledger.effects().unwrap()[3];
+    assert!(ledger.end_with(&revision(), delete).is_err());
+    ledger.settle(fax, Settlement::NotDone).unwrap();
+    let (text, of) = (tasks.get(&key).unwrap().checkpoint, revision());
+    assert!(ledger.end_with(&of, delete).unwrap());
     assert!(ledger.effects().unwrap().is_empty());
-    tasks.create(&key, &task(&["b"])).unwrap();
+    // Also where the same text comes again.
+    tasks.create(&key, &text).unwrap();
     let again = begun(ledger.begin(&mail()).unwrap());
     assert_eq!(ledger.effects().unwrap().len(), 1);
     drop(again);
-    // What only goes away and comes back has not ended.
-    tasks.store().delete(&key, &Default::default()).unwrap();
+    // What only goes away and comes back has not ended; what was archived by a program that was killed has.
+    delete().unwrap();
     tasks.create(&key, &task(&["c"])).unwrap();
     doubt(ledger.begin(&mail()).unwrap());
+    delete().unwrap();
+    assert!(
+        tasks
+            .store()
+            .beside()
+            .append_to_ledger(&key, killed, lines(), None)
+            .unwrap()
+    );
+    assert!(ledger.effects().unwrap().is_empty());
+}
+
+#[test]
+fn what_a_slot_was_for_when_an_effect_was_begun_gets_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("builder-state.json");
+    std::fs::write(&path, EXAMPLE).unwrap();
+    let store = BuilderStateStore::open(&path);
+    let tasks = store.checkpoints::<TaskCheckpoint>();
+    let slot = store.list(&Default::default()).unwrap().entries[0]
+        .key
+        .clone();
+    let ledger = tasks.ledger(&slot, "one");
+    let mut guard = begun(ledger.begin(&mail()).unwrap());
+    let of = store.load(&slot).unwrap().unwrap().context.task.unwrap();
+    let host = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, host.replace(&of, "another-task")).unwrap();
+    guard.done(&1).unwrap();
+    assert!(ledger.effects().unwrap().is_empty());
+    std::fs::write(&path, host).unwrap();
+    assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
 }
 
 #[test]
@@ -424,6 +489,33 @@ fn under_a_claim_of_another_an_effect_is_in_progress_until_the_claim_is_over() {
     doubt(recorder.effect(&Effect::with_id("pay").unwrap()).unwrap());
     scene.watch.pass(16);
     assert_eq!(status(), EffectStatus::InDoubt);
+    assert!(
+        !looker.effects().unwrap()[0].may_still_run(),
+        "its claim kept it from going on"
+    );
+}
+
+#[test]
+fn what_cannot_be_seen_to_have_ended_is_checked_by_nobody() {
+    let scene = Scene::new();
+    let recorder = scene.task(&["a"]);
+    let begun = serde_json::json!({
+        "is": "begun", "at": "2026-03-02T08:00:00Z", "by": "far away", "effect": "pay", "attempt": "1",
+        "process": { "pid": 7, "boot": "another" },
+    });
+    let (tasks, key) = (scene.view::<TaskCheckpoint>(), key("US-003"));
+    let beside = tasks.store().beside();
+    assert!(
+        beside
+            .append_to_ledger(&key, &begun.to_string(), 0, recorder.fence())
+            .unwrap()
+    );
+    let pay = Effect::with_id("pay").unwrap();
+    let decision = recorder.effect_or_check(&pay, |_| panic!("it may still run"));
+    let seen = doubt(decision.unwrap());
+    assert!(seen.may_still_run());
+    // A person may know.
+    recorder.settle(&seen, Settlement::NotDone).unwrap();
 }
 
 #[test]

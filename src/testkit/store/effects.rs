@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::Key;
 use crate::ledger::{Effect, EffectDecision, EffectStatus, Ledger, Settlement};
@@ -17,6 +17,12 @@ use crate::testkit::{Place, Skipped};
 
 /// How often a process is killed, unless `AGENT_CHECKPOINT_EFFECT_KILLS` says otherwise.
 const KILLS: u64 = 20;
+
+/// Of so many one falls into an effect.
+const MANY: u64 = 100;
+
+/// The longest that is waited before a kill.
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// After so many kills the ledger begins anew, so that it stays short.
 const TASK: u64 = 20;
@@ -37,12 +43,14 @@ pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(
         let mut children: Vec<Process> = (0..=others)
             .map(|_| Process::start(&fixture, test))
             .collect();
+        let began = Instant::now();
         for child in &mut children {
             child.send(&command);
         }
         children[0].next_answer();
-        // Spread over what an effect takes, whatever that is here.
-        thread::sleep(Duration::from_micros(kill * 7_919 % 30_000));
+        // Spread over what an effect takes here.
+        let part = (kill * 7_919 % 1_000) as f64 / 1_000.0;
+        thread::sleep(began.elapsed().mul_f64(1.5 * part).min(LONGEST));
         drop(children);
         let store = place.open().unwrap();
         doubts += count(store.into(), &fixture.key, outside.path());
@@ -55,7 +63,7 @@ pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(
         }
     }
     assert!(
-        kills < KILLS || doubts > 0,
+        kills < MANY || doubts > 0,
         "no kill fell into an effect: the rule shows nothing"
     );
     Ok(())
@@ -89,7 +97,8 @@ fn count(store: Arc<dyn CheckpointStore>, key: &Key, outside: &Path) -> u64 {
                     effect.id
                 );
             }
-            _ => doubts += 1,
+            EffectStatus::InDoubt => doubts += 1,
+            EffectStatus::InProgress => {}
         }
     }
     doubts

@@ -29,7 +29,7 @@ pub(crate) struct Shown {
     handoff: Handoff,
     /// Members that the format does not declare.
     foreign: Vec<ForeignMember>,
-    effects: Vec<EffectRecord>,
+    effects: Vec<serde_json::Value>,
     violations: Vec<Violation>,
 }
 
@@ -60,11 +60,6 @@ impl<'t> View<'t> {
         }
     }
 
-    /// What the task did outside of the checkpoint.
-    pub(crate) fn effects(&self) -> &[EffectRecord] {
-        &self.effects
-    }
-
     /// Whether something is wrong with it.
     pub(crate) fn has_violations(&self) -> bool {
         !self.inspected.violations.is_empty()
@@ -85,7 +80,7 @@ impl<'t> View<'t> {
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
             foreign: self.foreign.clone(),
-            effects: self.effects.clone(),
+            effects: self.effects.iter().map(effects::as_json).collect(),
             violations: self.inspected.violations.clone(),
         }
     }

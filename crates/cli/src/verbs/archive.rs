@@ -34,15 +34,19 @@ pub(super) fn run(
         Some(ArchivedAs::Aborted) => (Archive::Aborted, None),
         None => (Archive::Complete, Some(complete(&target)?)),
     };
-    if why == Archive::Complete {
-        end_ledger(&target, judged.as_ref(), global)?;
-    }
-    // Exactly the state that was judged complete is archived.
-    let expect = expect.or(judged).map_or(Expect::Any, Expect::Revision);
+    // Exactly the state that was judged complete is archived, and that which ends the ledger.
+    let there = || target.store().load(&target.key).ok().flatten();
+    let of = expect.or(judged).or_else(|| Some(there()?.revision));
+    let ends = why == Archive::Complete;
+    let expect = of.clone().map_or(Expect::Any, Expect::Revision);
     let options = DeleteOptions::new()
         .with_expect(expect)
         .with_fence(global.fence);
-    let aside = target.archive(why, now(global), &options)?;
+    let archive = || target.archive(why, now(global), &options);
+    let aside = match of.filter(|_| ends) {
+        Some(revision) => effects::ledger(&target, global).end_with(&revision, archive)?,
+        None => archive()?,
+    };
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&Report {
@@ -53,29 +57,6 @@ pub(super) fn run(
         outcome.line(format!("archived as {aside}"));
     }
     Ok(outcome)
-}
-
-/// Ends the ledger of a task that is complete.
-fn end_ledger(target: &Target, judged: Option<&Revision>, global: &Global) -> Result<(), Failure> {
-    let at = |error: Error| target.error(error);
-    let ledger = effects::ledger(target, global);
-    if ledger.effects().map_err(at)?.is_empty() {
-        return Ok(());
-    }
-    let revision = match judged {
-        Some(revision) => Some(revision.clone()),
-        // One that is damaged ends its ledger by its archive all the same.
-        None => target
-            .store()
-            .load(&target.key)
-            .ok()
-            .flatten()
-            .map(|stored| stored.revision),
-    };
-    match revision {
-        Some(revision) => ledger.complete(&revision).map_err(at),
-        None => Ok(()),
-    }
 }
 
 /// The revision of a checkpoint whose task is complete; of any other only the caller knows why it is put

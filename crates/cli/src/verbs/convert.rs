@@ -10,6 +10,7 @@ use agent_checkpoint::{DoneItem, Handoff, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::effects;
 use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
@@ -96,6 +97,7 @@ pub(super) fn run(
     let lacks = to.violations(&document, &RuleContext::none())?;
     if let Some(out) = out {
         create_file(out, document.text().as_bytes())?;
+        take_effects_along(&target, out, to.name(), global)?;
     }
     let mut outcome = Outcome::new();
     if global.json {
@@ -143,6 +145,34 @@ pub(super) fn run(
         outcome.found();
     }
     Ok(outcome)
+}
+
+/// What the task did outside of its checkpoint goes along: no agent does it again from the other file.
+fn take_effects_along(
+    target: &Target,
+    out: &Path,
+    format: &str,
+    global: &Global,
+) -> Result<(), Failure> {
+    let from = effects::ledger(target, global);
+    if from
+        .effects()
+        .map_err(|error| target.error(error))?
+        .is_empty()
+    {
+        return Ok(());
+    }
+    let global = Global {
+        store: None,
+        key: None,
+        slot: None,
+        fence: None,
+        format: Some(format.to_owned()),
+        ..global.clone()
+    };
+    let converted = Target::to_change(Some(out), &global)?;
+    let to = effects::ledger(&converted, &global);
+    from.copy_to(&to).map_err(|error| converted.error(error))
 }
 
 /// A finished step as it is listed when it is not held.

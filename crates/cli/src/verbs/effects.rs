@@ -5,6 +5,7 @@ use std::path::Path;
 use agent_checkpoint::ledger::{EffectRecord, EffectStatus, Ledger, Settlement};
 use agent_checkpoint::{Error, is_blank, quoted};
 use chrono::SecondsFormat;
+use serde_json::Value;
 
 use super::claim::owner;
 use crate::address::Target;
@@ -25,6 +26,9 @@ pub(crate) struct Settle {
     /// Settle this effect: it did not take place, and may be begun again
     #[arg(long, value_name = "ID")]
     not_done: Option<String>,
+    /// Only if it is this time of beginning it that is in doubt, as the line that settles it says
+    #[arg(long, value_name = "NAME")]
+    attempt: Option<String>,
 }
 
 impl Settle {
@@ -41,7 +45,7 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     let target = match settle.is_asked() {
         true => Target::to_change(file, global)?,
-        false => Target::to_read(file, global)?,
+        false => Target::to_look_at(file, global)?,
     };
     let ledger = ledger(&target, global);
     let at = |error| target.error(error);
@@ -57,6 +61,17 @@ pub(super) fn run(
     let mut effects = ledger.effects().map_err(at)?;
     if let Some((id, settlement)) = settled {
         effects.retain(|effect| effect.id == *id);
+        let is_it = |effect: &EffectRecord| {
+            let attempt = settle.attempt.as_ref();
+            attempt.is_none_or(|attempt| *attempt == effect.attempt)
+        };
+        if effects.first().is_some_and(|effect| !is_it(effect)) {
+            return Err(at(Error::refused(format!(
+                "{} was begun again since; look at `ckpt effects {}`",
+                quoted(id),
+                target.words()
+            ))));
+        }
         let [effect] = effects.as_slice() else {
             return Err(at(Error::refused(format!(
                 "the task has begun no effect {}; `ckpt effects {}` lists those that it has",
@@ -70,7 +85,7 @@ pub(super) fn run(
         effects.retain(|effect| effect.id == *id);
     }
     if global.json {
-        outcome.json(&effects);
+        outcome.json(&effects.iter().map(as_json).collect::<Vec<_>>());
     } else if effects.is_empty() {
         outcome.note("the task has begun no effects");
     }
@@ -79,6 +94,18 @@ pub(super) fn run(
     }
     tell_doubts(&effects, &target, &mut outcome);
     Ok(outcome)
+}
+
+/// An effect with its receipt as a value, in whose texts secrets are found.
+pub(crate) fn as_json(effect: &EffectRecord) -> Value {
+    let mut value = serde_json::to_value(effect).unwrap_or_default();
+    let whole = value["receipt"]["json"]
+        .as_str()
+        .and_then(|json| serde_json::from_str(json).ok());
+    if let (Some(whole), Some(receipt)) = (whole, value.get_mut("receipt")) {
+        *receipt = whole;
+    }
+    value
 }
 
 /// Tells what is in doubt, which is a finding.
@@ -103,14 +130,13 @@ pub(crate) fn in_doubt(effects: &[EffectRecord]) -> impl Iterator<Item = &Effect
 
 /// What an effect in doubt asks for, and the lines that settle it.
 pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
-    let (id, words) = (shell_word(&effect.id), target.words());
-    let how = effect
-        .how_to_check
-        .as_deref()
-        .map(|how| format!(" ({how})"));
+    let (id, attempt) = (shell_word(&effect.id), &effect.attempt);
+    let words = target.words();
+    let how = effect.how_to_check.as_deref();
+    let how = how.map(|how| format!(" ({how})"));
     format!(
-        "{} was begun by {} at {}, and nothing says whether it took place: find out{}, then `ckpt effects {words} --done \
-         {id}` or `ckpt effects {words} --not-done {id}`",
+        "{} was begun by {} at {}, and nothing says whether it took place: find out{}, then `ckpt effects {words} \
+         --done={id} --attempt {attempt}` or `ckpt effects {words} --not-done={id} --attempt {attempt}`",
         effect.id,
         effect.by,
         effect.since.to_rfc3339_opts(SecondsFormat::Secs, true),

@@ -26,9 +26,13 @@ const SEND: &str = "echo sent | tee -a outbox; echo with care >&2; exit 3";
 #[test]
 fn a_command_runs_once_and_its_output_and_code_come_again() {
     let project = Project::with("t.json", TASK);
-    for _ in 0..3 {
+    for told in ["note: mail took place with exit code 3", "", ""] {
         let run = project.expect(3, &once(&[], SEND));
-        assert_eq!((&*run.out, &*run.err), ("sent\n", "with care\n"));
+        let more = run.err.strip_prefix("with care\n").unwrap();
+        assert!(
+            run.out == "sent\n" && more.starts_with(told) && more.is_empty() == told.is_empty(),
+            "{run:?}"
+        );
     }
     assert_eq!(sent(&project), 1);
     // The checkpoint is as it was: no format has a member for this.
@@ -64,7 +68,7 @@ fn a_command_that_is_killed_is_in_doubt_until_that_is_settled() {
     let line = refused.error();
     assert!(
         line.contains("find out (count the lines of outbox)")
-            && line.contains("ckpt effects t.json --done mail")
+            && line.contains("ckpt effects t.json --done=mail --attempt ")
             && line.ends_with("nothing was run"),
         "{line}"
     );
@@ -80,6 +84,11 @@ fn a_command_that_is_killed_is_in_doubt_until_that_is_settled() {
             .contains("in-doubt: t.json: mail may have taken place\n  ckpt effects t.json"),
         "{doctor:?}"
     );
+    let other = project.expect(
+        4,
+        &["effects", "t.json", "--not-done", "mail", "--attempt", "7"],
+    );
+    assert!(other.error().contains("was begun again since"), "{other:?}");
     project.expect(0, &["effects", "t.json", "--not-done", "mail"]);
     project.expect(137, &once(&[], killed));
     assert_eq!(sent(&project), 2);
@@ -185,6 +194,50 @@ fn a_ledger_ends_when_the_task_is_archived_as_complete() {
     assert_eq!(sent(&project), 2);
 }
 
+#[test]
+fn a_converted_checkpoint_has_the_effects_of_its_task() {
+    let project = Project::with("t.json", TASK);
+    project.expect(3, &once(&[], SEND));
+    for (code, to, out) in [
+        (1, "agent-session", "s.json"),
+        (0, "builder-state", "b.json"),
+    ] {
+        project.expect(code, &["convert", "t.json", "--to", to, "--out", out]);
+        let again = ["once", "mail", "--store", out, "--", "sh", "-c", SEND];
+        assert_eq!(project.expect(3, &again).out, "sent\n");
+    }
+    assert_eq!(sent(&project), 1);
+}
+
+#[test]
+fn long_output_and_what_stays_in_the_background_keep_no_end_from_being_recorded() {
+    let project = Project::with("t.json", TASK);
+    let long = "i=0; while [ $i -lt 3000 ]; do echo 'ü \"quoted\" ü'; i=$((i+1)); done; exit 3";
+    project.expect(3, &once(&[], long));
+    let again = project.expect(3, &once(&[], long));
+    assert!(
+        again.out.starts_with("ü \"quoted\" ü\n") && again.err.contains("were not kept"),
+        "{again:?}"
+    );
+    let begun = std::time::Instant::now();
+    let serve = [
+        "once",
+        "serve",
+        OF[0],
+        OF[1],
+        "--",
+        "sh",
+        "-c",
+        "sleep 20 & echo up",
+    ];
+    project.expect(0, &serve);
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "it waited for what goes on in the background"
+    );
+    assert_eq!(project.expect(0, &serve).out, "up\n");
+}
+
 /// A loop of the shell whose `ckpt` is killed at any time: with what is counted outside, the mail is never sent twice.
 #[cfg(target_os = "linux")]
 #[test]
@@ -196,7 +249,7 @@ fn in_a_loop_of_the_shell_a_kill_at_any_time_sends_nothing_twice() {
         n=0
         while :; do
             ckpt once "mail $n" --store t.json --check "grep -qx 'mail $n' outbox" -- \
-                sh -c "sleep 0.01; echo 'mail $n' >> outbox"
+                sh -c "sleep 0.01; echo 'mail $n' >> outbox; echo sent"
             # In progress: the command of a ckpt that was killed goes on.
             case $? in 0) n=$((n + 1)) ;; 125) sleep 0.01 ;; esac
         done"#;

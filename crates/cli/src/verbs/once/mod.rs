@@ -6,14 +6,14 @@ mod waiting;
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
 
+use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
     Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus, Receipt, Settlement,
 };
 use chrono::SecondsFormat;
 
-use output::{Output, Stream};
+use output::{Output, Passing};
 use waiting::Waiting;
 pub(crate) use waiting::wait_and_run;
 
@@ -101,11 +101,18 @@ impl Once {
                     return Err(self.not_run(&target, &in_progress(&record)));
                 }
                 Some((_, record)) => {
+                    if record.may_still_run() {
+                        return Err(self.not_run(&target, &cannot_be_seen(&record, &target)));
+                    }
                     let settlement = check.take().map(checked).transpose()?.flatten();
                     let Some(settlement) = settlement else {
                         return Err(self.not_run(&target, &doubt(&record, &target)));
                     };
-                    ledger.settle(&record, settlement).map_err(at)?;
+                    match ledger.settle(&record, settlement) {
+                        // Another settled it, and may have begun it again.
+                        Err(error) if matches!(error.kind(), ErrorKind::Refused { .. }) => {}
+                        settled => settled.map_err(at)?,
+                    }
                 }
             }
         }
@@ -125,18 +132,25 @@ impl Once {
                 return Err(self.cannot_run(&error.to_string()));
             }
         };
-        let (out, err) = (running.child.stdout.take(), running.child.stderr.take());
-        let stdout = thread::spawn(move || Stream::pass_on(out, io::stdout()));
-        let stderr = thread::spawn(move || Stream::pass_on(err, io::stderr()));
+        let stdout = Passing::on(running.child.stdout.take(), io::stdout());
+        let stderr = Passing::on(running.child.stderr.take(), io::stderr());
         let status = running.child.wait();
-        let status =
-            status.map_err(|error| Failure::new(format!("the command was lost: {error}")))?;
         if let Some(why) = running.failure() {
             guard.not_done().map_err(|error| target.error(error))?;
             return Err(self.cannot_run(&why));
         }
-        let stdout = stdout.join().unwrap_or_default();
-        let stderr = stderr.join().unwrap_or_default();
+        let status = match status {
+            Ok(status) => status,
+            Err(error) => {
+                let mut outcome = Outcome::from(Failure::new(format!(
+                    "it is not known how the command ended: {error}; {} is in doubt",
+                    self.id
+                )));
+                outcome.is_done = true;
+                return Ok(outcome);
+            }
+        };
+        let output = |code| Output::new(code, &stdout.end(), &stderr.end());
         let mut outcome = Outcome::new();
         let Some(code) = code_of(status) else {
             outcome.warn(format!(
@@ -150,14 +164,14 @@ impl Once {
         outcome.code = Some(code);
         let recorded = match self.retry_on.contains(&code) {
             true => guard.not_done(),
-            false => guard
-                .done(&Output {
-                    code,
-                    stdout,
-                    stderr,
-                })
-                .map(drop),
+            false => guard.done(&output(code)).map(drop),
         };
+        if code != 0 && !self.retry_on.contains(&code) {
+            outcome.note(format!(
+                "{} took place with exit code {code}, and will not run again; --retry-on names codes that may",
+                self.id
+            ));
+        }
         if let Err(error) = recorded {
             outcome.fail(&target.error(error));
             outcome.warn(format!(
@@ -203,11 +217,22 @@ impl Once {
 }
 
 fn in_progress(record: &EffectRecord) -> String {
+    let process = record.process.as_ref();
+    let process = process.map(|process| format!(", in process {}", process.pid));
     format!(
-        "{} is at {} since {}",
+        "{} is at {} since {}{}",
         record.by,
         record.id,
-        record.since.to_rfc3339_opts(SecondsFormat::Secs, true)
+        record.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+        process.unwrap_or_default()
+    )
+}
+
+/// Why no check is run: what it finds out would be out of date the moment after.
+fn cannot_be_seen(record: &EffectRecord, target: &Target) -> String {
+    format!(
+        "{}; its process cannot be seen from here, so end it for sure before you look",
+        doubt(record, target)
     )
 }
 

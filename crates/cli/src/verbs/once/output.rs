@@ -1,14 +1,25 @@
 //! What a command wrote: passed on as it comes, and kept for the next time.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 /// How many bytes of each stream are kept.
 const MOST: usize = 24 * 1024;
 
+/// How many bytes of JSON a receipt may have, with room to spare.
+const MOST_JSON: usize = 60 * 1024;
+
+/// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
+/// output open for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// What is kept of a command that ended.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Output {
     pub(super) code: u8,
     pub(super) stdout: Stream,
@@ -16,54 +27,130 @@ pub(super) struct Output {
 }
 
 /// The beginning of what a command wrote.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stream {
     /// Where it is UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Where it is none.
+    /// Where it is none: two digits for each byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    bytes: Option<Vec<u8>>,
+    hex: Option<String>,
     /// How many further bytes were not kept.
     #[serde(default)]
     pub(super) omitted: u64,
 }
 
-impl Stream {
-    pub(super) fn pass_on(from: Option<impl Read>, mut to: impl Write) -> Stream {
-        let (mut kept, mut omitted) = (Vec::new(), 0);
-        let mut buffer = [0; 8192];
-        let Some(mut from) = from else {
-            return Stream::default();
-        };
+impl Output {
+    /// As much of it as a receipt has room for.
+    pub(super) fn new(code: u8, stdout: &Kept, stderr: &Kept) -> Output {
+        let mut most = MOST;
         loop {
-            let read = match from.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => &buffer[..length],
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
+            let [stdout, stderr] = [stdout, stderr].map(|kept| kept.stream(most));
+            let output = Output {
+                code,
+                stdout,
+                stderr,
             };
-            // A reader that is gone gets no more of it, and the command goes on.
-            let _ = to.write_all(read).and_then(|()| to.flush());
-            let (keeps, more) = read.split_at(read.len().min(MOST - kept.len()));
-            kept.extend_from_slice(keeps);
-            omitted += more.len() as u64;
+            let length = serde_json::to_string(&output).map_or(0, |json| json.len());
+            if length <= MOST_JSON {
+                return output;
+            }
+            most /= 2;
         }
-        let (text, bytes) = match String::from_utf8(kept) {
-            Ok(text) => (Some(text), None),
-            Err(error) => (None, Some(error.into_bytes())),
+    }
+}
+
+/// A stream that is being passed on.
+pub(super) struct Passing {
+    kept: Arc<Mutex<Kept>>,
+    ended: Receiver<()>,
+}
+
+/// The beginning of a stream, and how long all of it is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    bytes: Vec<u8>,
+    all: u64,
+}
+
+impl Passing {
+    /// Passes on what comes in a thread of its own.
+    pub(super) fn on(
+        from: Option<impl Read + Send + 'static>,
+        mut to: impl Write + Send + 'static,
+    ) -> Passing {
+        let kept = Arc::<Mutex<Kept>>::default();
+        let (sender, ended) = sync_channel(1);
+        let all = Arc::clone(&kept);
+        thread::spawn(move || {
+            let mut buffer = [0; 8192];
+            let mut from = from;
+            while let Some(from) = &mut from {
+                let read = match from.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(length) => &buffer[..length],
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(_) => break,
+                };
+                // A reader that is gone gets no more of it, and the command goes on.
+                let _ = to.write_all(read).and_then(|()| to.flush());
+                all.lock().unwrap_or_else(PoisonError::into_inner).add(read);
+            }
+            let _nobody_waits = sender.send(());
+        });
+        Passing { kept, ended }
+    }
+
+    /// What came until the end of the command, or shortly after.
+    pub(super) fn end(self) -> Kept {
+        let _still_open = self.ended.recv_timeout(PATIENCE);
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = MOST - self.bytes.len();
+        self.bytes
+            .extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.all += bytes.len() as u64;
+    }
+
+    /// The first bytes of it, no letter cut.
+    fn stream(&self, most: usize) -> Stream {
+        let bytes = &self.bytes[..self.bytes.len().min(most)];
+        let whole = match std::str::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) if error.error_len().is_none() && (bytes.len() as u64) < self.all => {
+                std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()
+            }
+            Err(_) => None,
         };
+        let omitted = self.all - whole.map_or(bytes.len(), str::len) as u64;
+        let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Stream {
-            text,
-            bytes,
+            text: whole.map(str::to_owned),
+            hex: whole.is_none().then(hex),
             omitted,
         }
     }
+}
 
+impl Stream {
     pub(super) fn write_to(&self, mut to: impl Write) {
-        let text = self.text.as_deref().map(str::as_bytes);
-        let bytes = text.or(self.bytes.as_deref()).unwrap_or_default();
-        let _ = to.write_all(bytes).and_then(|()| to.flush());
+        let hex = self.hex.as_deref().unwrap_or_default().as_bytes();
+        let digit = |digit: u8| (digit as char).to_digit(16).unwrap_or(0) as u8;
+        let hex = hex
+            .chunks_exact(2)
+            .map(|two| digit(two[0]) << 4 | digit(two[1]));
+        let bytes = match &self.text {
+            Some(text) => text.clone().into_bytes(),
+            None => hex.collect(),
+        };
+        let _ = to.write_all(&bytes).and_then(|()| to.flush());
     }
 }
 
@@ -72,16 +159,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_command_wrote_comes_back_to_the_byte() {
-        for written in [&b"sent\n"[..], b"", &[0, 255, 10, 13], &[b'x'; MOST + 5]] {
-            let (mut through, mut again) = (Vec::new(), Vec::new());
-            let kept = Stream::pass_on(Some(written), &mut through);
-            assert_eq!(through, written);
-            let json = serde_json::to_string(&kept).unwrap();
-            let kept: Stream = serde_json::from_str(&json).unwrap();
-            kept.write_to(&mut again);
-            assert_eq!(again, written[..written.len().min(MOST)]);
-            assert_eq!(kept.omitted as usize, written.len() - again.len());
+    fn what_a_command_wrote_comes_back_to_the_byte_as_far_as_there_is_room() {
+        let long = [
+            "ü".repeat(MOST).into_bytes(),
+            vec![255; 2 * MOST],
+            vec![b'"'; 2 * MOST],
+        ];
+        let short = [
+            &b"sent\n"[..],
+            b"",
+            &[0, 255, 10, 13],
+            &[b'x'; MOST + 5],
+            "é".as_bytes(),
+        ];
+        for written in long.iter().map(Vec::as_slice).chain(short) {
+            let mut kept = Kept::default();
+            written.chunks(1000).for_each(|piece| kept.add(piece));
+            let output = Output::new(3, &kept, &kept);
+            let json = serde_json::to_string(&output).unwrap();
+            assert!(json.len() <= MOST_JSON);
+            let read: Output = serde_json::from_str(&json).unwrap();
+            assert_eq!(read, output);
+            let mut again = Vec::new();
+            read.stdout.write_to(&mut again);
+            assert_eq!(again, written[..again.len()]);
+            assert_eq!(read.stdout.omitted as usize, written.len() - again.len());
+            assert!(again.len() == written.len() || again.len() > MOST / 4);
         }
     }
 }

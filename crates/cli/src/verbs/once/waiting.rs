@@ -147,8 +147,10 @@ pub(crate) fn wait_and_run() -> Option<ExitCode> {
             Ok(_) => std::os::unix::process::CommandExt::exec(&mut command(&words)),
             Err(error) => error,
         };
-        // A file that cannot be written leaves this exit code as that of the command.
-        let _ = std::fs::write(failure, error.to_string());
+        // What did not run must not count as done: an end by a signal leaves a doubt.
+        if std::fs::write(failure, error.to_string()).is_err() {
+            std::process::abort();
+        }
         Some(ExitCode::from(super::NOT_RUN))
     }
     #[cfg(not(unix))]
