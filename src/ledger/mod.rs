@@ -348,13 +348,12 @@ impl Ledger {
         if !other.lines()?.is_empty() {
             return Err(other.refused("it has effects of its own".to_owned()));
         }
-        let mut at = 0;
         let task = other.task()?;
-        for line in self.lines()? {
-            if !other.of(task.clone()).append(line, at, other.fence)? {
+        for (at, line) in self.lines()?.into_iter().enumerate() {
+            let of_task = other.of(task.clone());
+            if !of_task.append(line, at, other.fence)? {
                 return Err(other.changed_meanwhile());
             }
-            at += 1;
         }
         Ok(())
     }
