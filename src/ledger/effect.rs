@@ -64,7 +64,9 @@ impl Effect {
         let problem = match &*id {
             id if crate::is_blank(id) => "is blank",
             id if id.len() > MOST => "is longer than 256 bytes",
-            id if crate::visible(id) != id => "has a letter in it that hides or acts",
+            id if id.chars().any(char::is_control) || crate::visible(id) != id => {
+                "has a letter in it that hides or acts"
+            }
             _ => {
                 return Ok(Effect {
                     id,
