@@ -140,6 +140,8 @@ pub enum ResumeDecision {
     Verify,
     /// Go on after the questions are answered.
     Ask,
+    /// Do not go on yet: at a time that is named, or when a person has decided.
+    Wait,
     /// Begin anew: what is there is not worth going on from.
     Restart,
     /// Do not go on.
@@ -154,6 +156,7 @@ impl ResumeDecision {
             ResumeDecision::Continue => "continue",
             ResumeDecision::Verify => "verify",
             ResumeDecision::Ask => "ask",
+            ResumeDecision::Wait => "wait",
             ResumeDecision::Restart => "restart",
             ResumeDecision::Refuse => "refuse",
         }
@@ -260,6 +263,14 @@ impl ResumePlan {
     pub fn ask(&mut self, question: impl Into<String>) {
         self.questions.push(question.into());
         self.raise(ResumeDecision::Ask);
+    }
+
+    /// Says to wait, and for what.
+    pub fn wait(&mut self, message: impl Into<String>) {
+        if self.decision <= ResumeDecision::Wait {
+            self.raise(ResumeDecision::Wait);
+            self.message = message.into();
+        }
     }
 
     /// Advises to begin anew, and says why.

@@ -11,7 +11,7 @@ use crate::checkpoint::{
 };
 use crate::event;
 use crate::json::{Corrupt, CorruptCode};
-use crate::ledger::EffectRecord;
+use crate::ledger::LedgerState;
 use crate::liveness::Liveness;
 use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
@@ -121,7 +121,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
             staleness,
             held: self.held(claim, options, now),
-            effects: self.effects(key),
+            ledger: self.ledger_state(key),
             newer: super::saving::newer(&current),
             damage,
             recover_with,
@@ -151,7 +151,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             earlier: Vec::new(),
             staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
             held: self.held(self.claim(key)?, options, now),
-            effects: self.effects(key),
+            ledger: self.ledger_state(key),
             newer: None,
             damage: Some(damage),
             recover_with: None,
@@ -160,10 +160,10 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(Resume::new(key, ResumePlan::of(&handoff), found, options))
     }
 
-    /// What is known of the effects of a task. A ledger that cannot be read keeps no agent from its plan.
-    fn effects(&self, key: &Key) -> Result<Vec<EffectRecord>, String> {
-        let effects = self.ledger(key, String::new()).effects();
-        effects.map_err(|error| error.to_string())
+    /// What the ledger of a task says. One that cannot be read keeps no agent from its plan.
+    fn ledger_state(&self, key: &Key) -> Result<LedgerState, String> {
+        let state = self.ledger(key, String::new()).state();
+        state.map_err(|error| error.to_string())
     }
 
     /// The last claim on a key, in a store that has claims.

@@ -167,7 +167,7 @@ impl Scan<'_> {
     fn row(&self, found: &Found<'_>, inspected: &Inspected, liveness: Liveness) -> Row {
         let handoff = &inspected.handoff;
         // A message asks to go on, so there is none where going on is not possible.
-        let is_resumable = inspected.plan.decision < ResumeDecision::Restart;
+        let is_resumable = inspected.plan.decision < ResumeDecision::Wait;
         let notice = liveness.notice().filter(|_| is_resumable);
         let message = notice.and_then(|notice| inspected.notice(notice, self.now));
         let task = handoff.task.as_deref().or(found.context.task.as_deref());

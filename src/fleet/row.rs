@@ -247,7 +247,7 @@ impl Row {
     #[must_use]
     pub fn is_resumable(&self) -> bool {
         let next = self.next.as_ref();
-        next.is_some_and(|next| next.decision < ResumeDecision::Restart)
+        next.is_some_and(|next| next.decision < ResumeDecision::Wait)
     }
 
     /// Whether a person has to act. A task that is only planned or claimed is as it should be, and work that was taken

@@ -62,7 +62,7 @@ use serde::Serialize;
 pub use effect::Effect;
 pub use guard::EffectGuard;
 pub use receipt::{Omitted, Receipt};
-pub use record::{EffectRecord, EffectStatus};
+pub use record::{EffectRecord, EffectStatus, LedgerState};
 use record::{Entries, Line};
 
 use crate::checkpoint::{
@@ -185,29 +185,38 @@ impl Ledger {
         &self.key
     }
 
-    /// All effects of the task, in the order in which they were first begun.
+    /// All that the ledger says of the task.
     ///
     /// # Errors
     ///
     /// The code `ledger` where it is damaged, and whatever keeps it from being read: then it is unknown which effects
     /// took place.
-    pub fn effects(&self) -> Result<Vec<EffectRecord>> {
-        let mut effects = self.read()?.effects;
+    pub fn state(&self) -> Result<LedgerState> {
+        let mut state = self.read()?.state;
         let is_open = |effect: &EffectRecord| effect.status == EffectStatus::InDoubt;
-        if effects.iter().any(is_open) {
+        if state.effects.iter().any(is_open) {
             let claim = self.claim()?;
-            for effect in effects.iter_mut().filter(|effect| is_open(effect)) {
+            for effect in state.effects.iter_mut().filter(|effect| is_open(effect)) {
                 self.look_at(effect, claim.as_ref());
             }
         }
-        Ok(effects)
+        Ok(state)
+    }
+
+    /// All effects of the task, in the order in which they were first begun.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`state`](Ledger::state).
+    pub fn effects(&self) -> Result<Vec<EffectRecord>> {
+        self.state().map(|state| state.effects)
     }
 
     /// Begins an effect, unless it was begun before.
     ///
     /// # Errors
     ///
-    /// Those of [`effects`](Ledger::effects). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
+    /// Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
     /// whatever keeps the line from being written: then the effect must not be brought about.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         let id = effect.id();
@@ -289,13 +298,13 @@ impl Ledger {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] where an effect is in doubt or in progress: settle it first. Those of `archive`, of
-    /// [`effects`](Ledger::effects) and of [`begin`](Ledger::begin).
+    /// [`state`](Ledger::state) and of [`begin`](Ledger::begin).
     pub fn end_with<T, E: From<Error>>(
         &self,
         checkpoint: &Revision,
         archive: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        let effects = self.effects()?;
+        let LedgerState { effects, .. } = self.state()?;
         let is_open = |effect: &&EffectRecord| {
             matches!(
                 effect.status,
@@ -310,7 +319,7 @@ impl Ledger {
                 ))
                 .into());
         }
-        if effects.is_empty() {
+        if self.lines()?.is_empty() {
             return archive();
         }
         let document = checkpoint.to_string();
@@ -342,7 +351,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where the other has effects; those of [`effects`](Ledger::effects) and of
+    /// [`ErrorKind::Refused`] where the other has effects; those of [`state`](Ledger::state) and of
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
         if !other.lines()?.is_empty() {

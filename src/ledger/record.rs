@@ -248,15 +248,23 @@ impl Line {
     }
 }
 
+/// All that the ledger of a task says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LedgerState {
+    /// The effects, in the order in which they were first begun.
+    pub effects: Vec<EffectRecord>,
+}
+
 /// What the lines of a ledger come to.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     /// How many lines there are.
     pub(super) lines: usize,
-    /// In a host file, the task whose effects these are.
+    /// In a host file, the task whose ledger it is.
     pub(super) task: Option<String>,
-    /// The effects of the task, in the order in which they were first begun. One that has no end yet is in doubt.
-    pub(super) effects: Vec<EffectRecord>,
+    /// What is known of the task. An effect that has no end yet is in doubt.
+    pub(super) state: LedgerState,
     /// Whether an archive of the complete task is the last that was begun.
     pub(super) is_ending: bool,
 }
@@ -277,13 +285,13 @@ impl Entries {
         }
         // An archive that was interrupted took place if nothing is there. Where something is, nothing is forgotten.
         if entries.is_ending && is_gone()? {
-            entries.effects.clear();
+            entries.state = LedgerState::default();
         }
         Ok(entries)
     }
 
     pub(super) fn find(&self, id: &str) -> Option<&EffectRecord> {
-        self.effects.iter().find(|effect| effect.id == id)
+        self.state.effects.iter().find(|effect| effect.id == id)
     }
 
     fn add(&mut self, line: Line) -> Result<()> {
@@ -291,7 +299,7 @@ impl Entries {
         match &*line.is {
             Line::ENDING | Line::GOES_ON => return Ok(()),
             Line::ENDED => {
-                self.effects.clear();
+                self.state = LedgerState::default();
                 return Ok(());
             }
             _ => {}
@@ -305,7 +313,8 @@ impl Entries {
         let (Some(id), Some(name)) = (line.effect, line.attempt) else {
             return Err(unknown(&line.is));
         };
-        let found = self.effects.iter_mut().find(|effect| effect.id == id);
+        let effects = &mut self.state.effects;
+        let found = effects.iter_mut().find(|effect| effect.id == id);
         let status = match (&*line.is, line.receipt) {
             (Line::BEGUN, _) => {
                 let begun = EffectRecord {
@@ -324,7 +333,7 @@ impl Entries {
                 };
                 match found {
                     Some(effect) => *effect = begun,
-                    None => self.effects.push(begun),
+                    None => effects.push(begun),
                 }
                 return Ok(());
             }

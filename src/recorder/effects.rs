@@ -3,7 +3,7 @@
 use super::Recorder;
 use super::hold::Holder;
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Result};
-use crate::ledger::{Effect, EffectDecision, EffectRecord, Ledger, Settlement};
+use crate::ledger::{Effect, EffectDecision, EffectRecord, Ledger, LedgerState, Settlement};
 
 impl<C: Checkpoint> Recorder<C> {
     /// Begins an effect outside of the checkpoint, unless it was begun before: that it is begun is on disk when this
@@ -58,17 +58,17 @@ impl<C: Checkpoint> Recorder<C> {
         self.in_ledger(|ledger| ledger.settle(effect, settlement.clone()))
     }
 
-    /// All effects of the task, in the order in which they were first begun.
+    /// All that the ledger says of the task.
     ///
     /// # Errors
     ///
-    /// Those of [`Ledger::effects`].
-    pub fn effects(&self) -> Result<Vec<EffectRecord>> {
+    /// Those of [`Ledger::state`].
+    pub fn ledger(&self) -> Result<LedgerState> {
         let fence = self.fence();
-        self.ledger().fenced(fence).effects()
+        self.own_ledger().fenced(fence).state()
     }
 
-    fn ledger(&self) -> Ledger {
+    fn own_ledger(&self) -> Ledger {
         self.checkpoints
             .ledger(&self.key, self.options.owner.to_string())
     }
@@ -86,7 +86,7 @@ impl<C: Checkpoint> Recorder<C> {
             .keep(store, &self.key, claim_for, self.checkpoints.now())?;
         // The store checks the fence, and knows nothing of the agent and session that the checkpoint names.
         state.hold.check(&Holder::of(&self.checkpoint()?))?;
-        let ledger = self.ledger();
+        let ledger = self.own_ledger();
         match change(&ledger.clone().fenced(state.hold.fence())) {
             Err(error) if state.hold.revive(&error, store, &self.key, claim_for)? => {
                 change(&ledger.fenced(state.hold.fence()))

@@ -29,7 +29,7 @@ pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason}
 
 use crate::checkpoint::{Claim, DoneItem, Handoff, Key};
 use crate::json::{Corrupt, Violation};
-use crate::ledger::EffectRecord;
+use crate::ledger::LedgerState;
 use crate::staleness::Staleness;
 use crate::store::{EntryId, TaskContext};
 
@@ -50,8 +50,8 @@ pub(crate) struct Found<'l> {
     pub(crate) staleness: Staleness,
     /// The claim of another owner that stands.
     pub(crate) held: Option<Claim>,
-    /// The effects of the task; why they are unknown where they are.
-    pub(crate) effects: Result<Vec<EffectRecord>, String>,
+    /// What the ledger of the task says; why that is unknown where it is.
+    pub(crate) ledger: Result<LedgerState, String>,
     pub(crate) newer: Option<plan::Newer>,
     pub(crate) damage: Option<Corrupt>,
     pub(crate) recover_with: Option<EntryId>,
@@ -87,8 +87,8 @@ pub struct Resume {
     pub file: Option<String>,
     /// How the next agent records its work: [`ResumeOptions::with_recording`].
     pub recording: Vec<String>,
-    /// What the task did outside of the checkpoint, or may have done: none where that is unknown.
-    pub effects: Vec<EffectRecord>,
+    /// What the ledger of the task says: nothing where it cannot be read.
+    pub ledger: LedgerState,
     /// What is wrong with the checkpoint.
     pub violations: Vec<Violation>,
     /// What is wrong with the document, where it cannot be read at all.
@@ -125,7 +125,7 @@ impl Resume {
         if let Some(damage) = &found.damage {
             plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
         }
-        plan::heed_effects(&mut plan, &found.effects);
+        plan::heed_ledger(&mut plan, &found.ledger);
         plan::heed_holder(&mut plan, found.held.as_ref());
         plan::heed_version(&mut plan, found.newer);
         if plan.decision >= ResumeDecision::Restart {
@@ -149,7 +149,7 @@ impl Resume {
             foreign: found.foreign,
             file: options.file.clone(),
             recording: options.recording.clone(),
-            effects: found.effects.unwrap_or_default(),
+            ledger: found.ledger.unwrap_or_default(),
             violations: found.violations.to_vec(),
             damage: found.damage,
             recover_with: found.recover_with,
@@ -173,7 +173,7 @@ impl Resume {
             ResumeDecision::Ask => {
                 plan.questions.len() == plan.reasons.iter().map(questions).sum::<usize>()
             }
-            ResumeDecision::Restart | ResumeDecision::Refuse => false,
+            ResumeDecision::Wait | ResumeDecision::Restart | ResumeDecision::Refuse => false,
         }
     }
 

@@ -4,7 +4,7 @@ use chrono::SecondsFormat;
 
 use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
-use crate::ledger::{EffectRecord, EffectStatus};
+use crate::ledger::{EffectRecord, EffectStatus, LedgerState};
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
@@ -66,19 +66,22 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
     }
 }
 
-/// What was done outside of the checkpoint is never done again blindly.
-pub(super) fn heed_effects(plan: &mut ResumePlan, effects: &Result<Vec<EffectRecord>, String>) {
-    let effects = match effects {
-        Ok(effects) => effects,
+/// Adds what the ledger of the task says.
+pub(super) fn heed_ledger(plan: &mut ResumePlan, ledger: &Result<LedgerState, String>) {
+    match ledger {
+        Ok(ledger) => heed_effects(plan, &ledger.effects),
         Err(why) => {
             plan.ask(format!(
                 "Which effects of the task took place is unknown: {}. Is it known otherwise?",
                 shown::line(why)
             ));
             plan.because(ResumeReason::EffectsUnknown);
-            return;
         }
-    };
+    }
+}
+
+/// What was done outside of the checkpoint is never done again blindly.
+fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
     let of =
         |status: fn(&EffectStatus) -> bool| effects.iter().filter(move |it| status(&it.status));
     for doubt in of(|status| *status == EffectStatus::InDoubt) {

@@ -355,7 +355,7 @@ impl Resume {
     /// Whether the decision lets another agent go on, so that a prompt is of use.
     #[must_use]
     pub fn goes_on(&self) -> bool {
-        self.plan.decision < ResumeDecision::Restart
+        self.plan.decision < ResumeDecision::Wait
     }
 }
 

@@ -64,7 +64,7 @@ fn an_effect_takes_place_once_whoever_goes_on() {
     assert_eq!(receipt(next.effect(&mail()).unwrap()), 7);
     // What did not take place may be begun again.
     begun(next.effect(&other).unwrap()).done(&8).unwrap();
-    let all = next.effects().unwrap();
+    let all = next.ledger().unwrap().effects;
     assert_eq!(
         all.iter().map(|it| &*it.id).collect::<Vec<_>>(),
         [mail().id(), other.id()]
@@ -109,7 +109,7 @@ fn a_guard_that_is_dropped_leaves_a_doubt_which_only_a_finding_settles() {
         }
     }
     // What took place is not undone by a word.
-    let done = &recorder.effects().unwrap()[0];
+    let done = &recorder.ledger().unwrap().effects[0];
     let refused = recorder.settle(done, Settlement::NotDone).unwrap_err();
     assert!(refused.to_string().contains("took place"), "{refused}");
     recorder
@@ -165,7 +165,7 @@ fn an_agent_that_lost_its_task_begins_nothing_and_may_still_say_what_took_place(
     let new = new.carry_on().unwrap();
     let other = Effect::with_id("pay").unwrap();
     assert!(old.effect(&other).unwrap_err().is_taken_over());
-    let there = &old.effects().unwrap()[0];
+    let there = &old.ledger().unwrap().effects[0];
     assert!(
         old.settle(there, Settlement::NotDone)
             .unwrap_err()
@@ -179,7 +179,7 @@ fn an_agent_that_lost_its_task_begins_nothing_and_may_still_say_what_took_place(
     guard.done(&7).unwrap();
     assert_eq!(receipt(new.effect(&mail()).unwrap()), 7);
     assert_eq!(
-        new.effects().unwrap().len(),
+        new.ledger().unwrap().effects.len(),
         1,
         "and nothing else was begun"
     );
@@ -236,7 +236,7 @@ fn a_doubt_is_a_question_of_the_plan_and_what_took_place_is_not_to_be_done_again
             .reasons
             .contains(&ResumeReason::EffectsInDoubt { effects })
     );
-    assert_eq!(resume.effects.len(), 2);
+    assert_eq!(resume.ledger.effects.len(), 2);
     let prompt = resume.prompt().unwrap();
     for said in [
         "To find out: look into the outbox",

@@ -17,7 +17,7 @@ pub(crate) fn exit(decision: ResumeDecision) -> Exit {
 
 /// Whether the verdict lets the next agent go on, so that a prompt is of use.
 pub(crate) fn goes_on(decision: ResumeDecision) -> bool {
-    !matches!(decision, ResumeDecision::Refuse | ResumeDecision::Restart)
+    decision < ResumeDecision::Wait
 }
 
 /// Says on standard error what is to be known and answered first.
@@ -60,6 +60,7 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
         ResumeDecision::Refuse => instead(&plan.reasons, restarts),
         ResumeDecision::Restart if restarts => RESTART,
         ResumeDecision::Restart => BEGIN_ANEW,
+        ResumeDecision::Wait => "then ask again",
         _ => {
             outcome.exit = outcome.exit.and(exit(plan.decision));
             return;
