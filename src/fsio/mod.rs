@@ -56,7 +56,7 @@ pub(crate) use resolve::{is_plain, look, parent_of, resolve, target_of, within};
 pub(crate) use seam::Operation;
 pub(crate) use stamp::FileStamp;
 pub(crate) use sweep::{ABANDONED_AFTER, is_temporary, sweep};
-pub(crate) use synced::{distrust, ensure_synced, sync_now};
+pub(crate) use synced::{distrust, ensure_end_synced, ensure_synced, sync_now};
 
 /// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
 pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";

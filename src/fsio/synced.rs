@@ -7,9 +7,12 @@
 use std::path::Path;
 
 use super::folder_handle::FolderHandle;
-use super::known_synced::{has_failed, lasts, note, note_failed};
-use super::resolve::parent_of;
-use super::{Contents, Durability, FileError, FileStamp, Operation, Present, Replace, system};
+use super::known_synced::{ends_synced, has_failed, lasts, note, note_end, note_failed};
+use super::resolve::{look, parent_of};
+use super::{
+    Contents, Durability, FileError, FileStamp, Operation, Present, Replace, create_folder_durably,
+    sync_folder, system,
+};
 
 /// Has the next sync of a file write it anew: one failed before, perhaps in another process.
 pub(crate) fn distrust(path: &Path) -> Result<(), FileError> {
@@ -36,6 +39,25 @@ pub(crate) fn ensure_synced(
         }
     }
     Ok(())
+}
+
+/// Makes sure that a file of ours that only grows survives a power cut up to its present end, whoever wrote that, and
+/// gives the end. Where this process knows that, it is one look and no sync.
+pub(crate) fn ensure_end_synced(path: &Path, durability: Durability) -> Result<u64, FileError> {
+    let Some(found) = look(path)? else {
+        return Ok(0);
+    };
+    if durability != Durability::None && !ends_synced(&found) {
+        let file = system::open_to_sync(path).map_err(FileError::on(Operation::Open, path))?;
+        system::sync_data(&file, path).map_err(FileError::on(Operation::Sync, path))?;
+        if !lasts(&found) {
+            create_folder_durably(parent_of(path))?;
+            sync_folder(parent_of(path))?;
+            note(&found);
+        }
+        note_end(&found);
+    }
+    Ok(found.len())
 }
 
 /// Syncs a file that is still the one that was read, whoever wrote it: with [`Durability::Full`] its contents and its

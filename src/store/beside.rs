@@ -47,7 +47,8 @@ pub trait Beside {
     fn document_file(&self, key: &Key) -> Option<PathBuf>;
 
     /// The lines of the ledger of this key, oldest first, each exactly as it was added; none where nothing was added.
-    /// A line is one JSON object without line ends, of which the store knows no more than that.
+    /// A line is one JSON object without line ends, of which the store knows no more than that. What is given is as safe as a
+    /// document, whoever wrote it, but by a store that was opened for reading only.
     ///
     /// The ledger outlives each document under the key: puts, deletes, archives and recoveries leave it as it is. Only a
     /// [`forget`](super::CheckpointStore::forget) removes it.

@@ -90,6 +90,16 @@ fn a_line_of_a_ledger_that_is_not_synced_is_lost() {
 }
 
 #[test]
+fn an_effect_whose_beginning_is_not_synced_is_brought_about_again() {
+    let is_ledger = |path: &Path| path.ends_with("ledger/a.json.jsonl");
+    finds("is told Do", &scenarios::effect(), |steps| {
+        let left_out = |step: &&Step| matches!(step, Step::Sync(path) if is_ledger(path));
+        let kept = steps.iter().filter(|step| !left_out(step));
+        kept.cloned().collect()
+    });
+}
+
+#[test]
 fn a_ledger_whose_marker_comes_first_is_taken_for_one_that_is_elsewhere() {
     finds("its ledger is not here", &scenarios::ledger(), |steps| {
         let is_marker = |step: &Step| match step {

@@ -720,8 +720,8 @@ fn after_a_failed_sync_the_ledger_is_written_to_a_new_file() {
     let error = failed.result.unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
     assert_eq!(failed.failed.len(), 1);
-    assert_eq!(lines(), before, "an error leaves no line in the ledger");
     assert!(!log.exists(), "the file whose sync failed keeps its name");
+    assert_eq!(lines(), before, "an error leaves no line in the ledger");
     add(folder.path()).unwrap();
     assert_ne!(
         inode(),

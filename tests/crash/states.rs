@@ -63,6 +63,7 @@ mod crash_after_each_call {
         ledger,
         torn_ledger,
         ledger_of_a_slot,
+        effect,
     );
 }
 
@@ -95,6 +96,7 @@ mod kill_after_each_call {
         ledger,
         torn_ledger,
         ledger_of_a_slot,
+        effect,
     );
 }
 

@@ -40,6 +40,30 @@ impl Ledger {
         Ok(self.read()?.lines)
     }
 
+    /// The same, on disk before they are believed: whoever wrote the last one may have been killed before its sync.
+    pub(super) fn synced_lines(&self, durability: Durability) -> Result<Vec<String>> {
+        loop {
+            let found = self.read()?;
+            if found.lines.is_empty() || durability == Durability::None {
+                return Ok(found.lines);
+            }
+            // Its writer may take a line back that it could not sync.
+            if fsio::ensure_end_synced(self.log.path(), durability)? >= found.whole {
+                return Ok(found.lines);
+            }
+        }
+    }
+
+    /// Whether what there is could not be synced, so that it is to be written anew, which takes the lock.
+    pub(super) fn is_unsynced(&self) -> Result<bool> {
+        Ok(self.log.unsynced.is_there()?)
+    }
+
+    /// Writes it anew. Called under the lock.
+    pub(super) fn write_unsynced_anew(&self, durability: Durability) -> Result<()> {
+        Ok(self.log.write_unsynced_anew(durability)?)
+    }
+
     /// Adds a line where there are `at` of them, on disk before it returns. Called under the lock.
     pub(super) fn append(&self, line: &str, at: usize, durability: Durability) -> Result<bool> {
         self.log.write_unsynced_anew(durability)?;

@@ -1,5 +1,6 @@
 //! What stores do, for the tests of crashes and of faults.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,8 @@ use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
 use agent_checkpoint::formats::task::{CompletedStep, TaskCheckpoint};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::ledger::{Effect, EffectDecision, EffectGuard, Settlement};
+use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, Durability, EntryId, FileOptions, FileStore,
     Keep, Put, RecoverOptions, Recovery, Stored,
@@ -1098,6 +1101,54 @@ pub(crate) fn ledger_of_a_slot() -> Scenario {
         key: active(),
         also: |look| ledger_is_whole(look, &active(), look.acknowledged),
         ..scenario("lines of a slot of a host file", host, &[add, add])
+    }
+}
+
+thread_local! {
+    /// The permission of the effect that is begun, from one act to the next.
+    static GUARD: Cell<Option<EffectGuard>> = const { Cell::new(None) };
+}
+
+/// The recorder of a task that was begun, and the effect that it brings about.
+fn recorder_and_effect(root: &Path) -> Result<(Recorder<TaskCheckpoint>, Effect)> {
+    let tasks = Checkpoints::<TaskCheckpoint>::new(open(root));
+    let options = RecorderOptions::new("dev").without_claim();
+    let recorder = Recorder::resume(&tasks, &a(), options)?.carry_on()?;
+    Ok((recorder, Effect::with_id("pay")?))
+}
+
+/// An effect is begun, takes place between the two acts, and ends.
+pub(crate) fn effect() -> Scenario {
+    fn begin(root: &Path) -> Result<()> {
+        let (recorder, effect) = recorder_and_effect(root)?;
+        match recorder.effect(&effect)? {
+            EffectDecision::Do(guard) => GUARD.set(Some(guard)),
+            EffectDecision::InDoubt(doubt) => recorder.settle(&doubt, Settlement::done(&7)?)?,
+            EffectDecision::AlreadyDone(_) | EffectDecision::InProgress(_) => {}
+        }
+        Ok(())
+    }
+    fn end(_root: &Path) -> Result<()> {
+        match GUARD.take() {
+            Some(mut guard) => guard.done(&7).map(drop),
+            None => Ok(()),
+        }
+    }
+    fn is_not_repeated(look: &Look<'_>) -> Judged {
+        let (recorder, effect) = recorder_and_effect(look.folder).map_err(told("carry on"))?;
+        let decision = recorder.effect(&effect).map_err(told("begin the effect"))?;
+        let fits = match (&decision, look.acknowledged) {
+            // Nothing took place before the beginning was acknowledged.
+            (EffectDecision::Do(_) | EffectDecision::InDoubt(_), 0) => true,
+            (EffectDecision::InDoubt(_) | EffectDecision::AlreadyDone(_), 1) => true,
+            (EffectDecision::AlreadyDone(receipt), _) => receipt.read::<u8>().ok() == Some(7),
+            _ => false,
+        };
+        ensure(fits, || format!("the next agent is told {decision:?}"))
+    }
+    Scenario {
+        also: is_not_repeated,
+        ..scenario("effect", |root| begin_with_steps(root, 1), &[begin, end])
     }
 }
 

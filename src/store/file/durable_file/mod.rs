@@ -150,7 +150,15 @@ impl<'o> DurableFile<'o> {
 
     /// The lines of the ledger of the file, or of the slot, oldest first.
     pub(in crate::store) fn ledger(&self) -> Result<Vec<String>> {
-        Ledger::beside(&self.target_of_reader()?, self.slot.as_deref()).lines()
+        let ledger = Ledger::beside(&self.target_of_reader()?, self.slot.as_deref());
+        if self.options.read_only {
+            return ledger.lines();
+        }
+        let durability = self.options.durability;
+        if ledger.is_unsynced()? {
+            self.locked(|| ledger.write_unsynced_anew(durability))?;
+        }
+        ledger.synced_lines(durability)
     }
 
     /// Adds a line to the ledger where it has so many lines; `false` where it has another number.
