@@ -347,18 +347,23 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Takes the effects along to another checkpoint of the same task, such as a converted one, which has none yet.
+    /// Takes the ledger along to another checkpoint of the same task, such as a converted one, which has none yet, or the
+    /// beginning of this one: a copy that was interrupted goes on.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where the other has effects; those of [`state`](Ledger::state) and of
+    /// [`ErrorKind::Refused`] where the other has a ledger of its own; those of [`state`](Ledger::state) and of
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
-        if !other.lines()?.is_empty() {
-            return Err(other.refused("it has effects of its own".to_owned()));
+        let (all, there, task) = other.texts()?;
+        let mut lines = self.lines()?.into_iter();
+        for known in &there {
+            let ours = lines.next().map(|line| line.of_slot(task.clone()).text());
+            if ours.transpose()? != Some(known.text()?) {
+                return Err(other.refused("it has a ledger of its own".to_owned()));
+            }
         }
-        let task = other.task()?;
-        for (at, line) in self.lines()?.into_iter().enumerate() {
+        for (at, line) in (all..).zip(lines) {
             let of_task = other.of(task.clone());
             if !of_task.append(line, at, other.fence)? {
                 return Err(other.changed_meanwhile());
@@ -451,10 +456,29 @@ impl Ledger {
 
     fn read(&self) -> Result<Entries> {
         let (all, lines, task) = self.texts()?;
-        let is_gone = || Ok(self.store.load(&self.key)?.is_none());
-        let entries = Entries::read(all, lines, is_gone);
+        let entries = Entries::read(all, lines, |document| self.is_archived(document));
         let entries = entries.map_err(|error| error.with_key(&self.key))?;
         Ok(Entries { task, ..entries })
+    }
+
+    /// Whether an archive of this document that was interrupted took place: nothing is there, or another task is. What is
+    /// in doubt is not forgotten.
+    fn is_archived(&self, document: Option<&str>) -> Result<bool> {
+        let (Some(there), history) = (self.store.load(&self.key)?, self.store.history()) else {
+            return Ok(true);
+        };
+        let (Some(document), Some(history)) = (document, history) else {
+            return Ok(false);
+        };
+        let is_it = |revision: &Revision| revision.to_string() == document;
+        if is_it(&there.revision) {
+            return Ok(false);
+        }
+        let states = history.states(&self.key)?;
+        let newest = states
+            .iter()
+            .find(|state| state.revision.as_ref().is_ok_and(is_it));
+        Ok(newest.is_some_and(|state| state.tasks_since > 0))
     }
 
     /// The lines of this task.
@@ -491,8 +515,8 @@ impl Ledger {
     }
 
     /// Adds a line of the task.
-    fn append(&self, mut line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
-        line.task.clone_from(&self.task);
+    fn append(&self, line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
+        let line = line.of_slot(self.task.clone());
         let store = self.store.beside();
         let added = store.append_to_ledger(&self.key, &line.text()?, at, fence);
         added.map_err(|error| error.with_key(&self.key))

@@ -114,7 +114,7 @@ pub(super) struct Line {
     number: usize,
     /// In a host file, the task in the slot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) task: Option<String>,
+    task: Option<String>,
     /// The id of the effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<String>,
@@ -131,7 +131,7 @@ pub(super) struct Line {
     how_to_check: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
-    /// The complete checkpoint that is about to be archived: for a person.
+    /// The revision of the complete checkpoint that is about to be archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
 }
@@ -241,6 +241,11 @@ impl Line {
         Ok(lines)
     }
 
+    /// The line in a host file, of this task in the slot.
+    pub(super) fn of_slot(self, task: Option<String>) -> Line {
+        Line { task, ..self }
+    }
+
     pub(super) fn text(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| {
             Error::edit(format!("a line of the ledger cannot be written: {error}"))
@@ -265,16 +270,16 @@ pub(super) struct Entries {
     pub(super) task: Option<String>,
     /// What is known of the task. An effect that has no end yet is in doubt.
     pub(super) state: LedgerState,
-    /// Whether an archive of the complete task is the last that was begun.
-    pub(super) is_ending: bool,
+    /// The last line, where that says that the complete task is about to be archived.
+    pub(super) ending: Option<Line>,
 }
 
 impl Entries {
-    /// Reads the lines of a task, of so many in all. `is_gone` says whether there is no document.
+    /// Reads the lines of a task, of so many in all. `is_archived` says whether this document of the complete task is.
     pub(super) fn read(
         all: usize,
         lines: Vec<Line>,
-        is_gone: impl FnOnce() -> Result<bool>,
+        is_archived: impl FnOnce(Option<&str>) -> Result<bool>,
     ) -> Result<Entries> {
         let mut entries = Entries {
             lines: all,
@@ -283,8 +288,9 @@ impl Entries {
         for line in lines {
             entries.add(line)?;
         }
-        // An archive that was interrupted took place if nothing is there. Where something is, nothing is forgotten.
-        if entries.is_ending && is_gone()? {
+        if let Some(ending) = entries.ending.take()
+            && is_archived(ending.document.as_deref())?
+        {
             entries.state = LedgerState::default();
         }
         Ok(entries)
@@ -295,9 +301,13 @@ impl Entries {
     }
 
     fn add(&mut self, line: Line) -> Result<()> {
-        self.is_ending = line.is == Line::ENDING;
+        self.ending = None;
         match &*line.is {
-            Line::ENDING | Line::GOES_ON => return Ok(()),
+            Line::ENDING => {
+                self.ending = Some(line);
+                return Ok(());
+            }
+            Line::GOES_ON => return Ok(()),
             Line::ENDED => {
                 self.state = LedgerState::default();
                 return Ok(());
