@@ -946,9 +946,9 @@ pub(crate) struct StepMove {
 /// A step that begins.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepStart {
-    /// The step, as the plan has it
+    /// The step, as the plan has it [default: the one in progress, else the next of the plan; printed alone]
     #[arg(value_name = "TEXT", value_parser = words)]
-    pub(crate) text: String,
+    pub(crate) text: Option<String>,
 }
 
 /// A step that is finished.

@@ -37,6 +37,7 @@ mod project;
 mod protocols;
 mod reading;
 mod readme;
+mod recipes;
 mod reporting;
 mod resuming;
 mod schemas;
