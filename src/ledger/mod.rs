@@ -49,6 +49,9 @@
 
 mod effect;
 mod guard;
+mod proof;
+mod proofs;
+mod proving;
 mod receipt;
 mod record;
 
@@ -61,6 +64,11 @@ use serde::Serialize;
 
 pub use effect::Effect;
 pub use guard::EffectGuard;
+pub(crate) use proof::StoredProof;
+pub use proof::{OutputTail, ProofEnd, ProofRecord};
+pub use proofs::{ProofStatus, Proofs, ProvenItem, Rerun};
+pub(crate) use proving::{reports, require_item, run_quietly};
+pub use proving::{Proof, ProofRunner};
 pub use receipt::{Omitted, Receipt};
 pub use record::{EffectRecord, EffectStatus, LedgerState};
 use record::{Entries, Line};
@@ -347,15 +355,16 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Takes the effects along to another checkpoint of the same task, such as a converted one, which has none yet.
+    /// Takes all that the ledger says along to another checkpoint of the same task, such as a converted one, whose ledger
+    /// is empty yet.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where the other has effects; those of [`state`](Ledger::state) and of
+    /// [`ErrorKind::Refused`] where the other's is not empty; those of [`state`](Ledger::state) and of
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
         if !other.lines()?.is_empty() {
-            return Err(other.refused("it has effects of its own".to_owned()));
+            return Err(other.refused("it has a ledger of its own".to_owned()));
         }
         let task = other.task()?;
         for (at, line) in self.lines()?.into_iter().enumerate() {
