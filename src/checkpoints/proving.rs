@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::Checkpoints;
 use crate::checkpoint::{Checkpoint, DoneItem, Handoff, Key, Result};
-use crate::ledger::{LedgerState, Proof, ProofRecord, ProofRunner, Proofs, StoredProof, require_item};
+use crate::ledger::{
+    LedgerState, Proof, ProofRecord, ProofRunner, Proofs, StoredProof, require_item,
+};
 use crate::staleness::Tracking;
 
 impl<C: Checkpoint> Checkpoints<C> {

@@ -7,7 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::Checkpoints;
 use super::dropped::{NEWEST, cut_from};
 use crate::checkpoint::{
-    Checkpoint, Claim, DoneItem, Error, ErrorKind, Handoff, Key, Result, ResumePlan, ResumeReason, judge,
+    Checkpoint, Claim, DoneItem, Error, ErrorKind, Handoff, Key, Result, ResumePlan, ResumeReason,
+    judge,
 };
 use crate::event;
 use crate::json::{Corrupt, CorruptCode};

@@ -19,7 +19,6 @@ const MOST_OUTPUT: usize = 8 * 1024;
 
 /// What a command showed of pieces of work, the last time that it was run for them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProofRecord {
     /// The steps, criteria and gates whose newest proof this is.

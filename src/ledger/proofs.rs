@@ -27,7 +27,6 @@ pub struct Proofs {
 
 /// A step, a criterion or a gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProvenItem {
     /// Its text, name or id.
@@ -91,7 +90,8 @@ impl Proofs {
             .collect();
         let mut items = Vec::new();
         let mut add = |item: &str, is_criterion: bool, is_finished: bool| {
-            let of = |(record, _): &&(&ProofRecord, ProofStatus)| record.of.iter().any(|it| it == item);
+            let of =
+                |(record, _): &&(&ProofRecord, ProofStatus)| record.of.iter().any(|it| it == item);
             let found = known.iter().find(of);
             if is_finished || found.is_some() {
                 items.push(ProvenItem {

@@ -318,7 +318,9 @@ impl Entries {
             }
             Line::PROVED if line.proof.is_some() => {
                 let proof = line.proof.into_iter();
-                proof.for_each(|proof| proof.add_to(&mut self.state.proofs, line.at, line.by.clone()));
+                proof.for_each(|proof| {
+                    proof.add_to(&mut self.state.proofs, line.at, line.by.clone())
+                });
                 return Ok(());
             }
             _ => {}

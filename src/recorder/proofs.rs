@@ -82,16 +82,13 @@ impl<C: Checkpoint> Recorder<C> {
         reruns.iter().map(prove).collect()
     }
 
-    fn prove_all(
-        &self,
-        of: &[String],
-        proof: &Proof,
-        run: &mut ProofRunner<'_>,
-    ) -> Result<Proved> {
+    fn prove_all(&self, of: &[String], proof: &Proof, run: &mut ProofRunner<'_>) -> Result<Proved> {
         // Nothing is run for an owner that lost the task.
         self.in_ledger(|_| Ok(()))?;
         let root = &self.options.resume.root;
-        let ran = self.checkpoints.run_proof(&self.key, of, proof, root, run)?;
+        let ran = self
+            .checkpoints
+            .run_proof(&self.key, of, proof, root, run)?;
         let record = self.in_ledger(|ledger| ledger.record_proof(&ran))?;
         let mut proved = Proved {
             record,
@@ -107,7 +104,9 @@ impl<C: Checkpoint> Recorder<C> {
     /// Fills the member that the protocol has for a criterion or gate.
     fn report_proof(&self, item: &str, proved: &mut Proved) -> Result<()> {
         let mut refused = None;
-        let reports = self.checkpoints.proof_reports(&self.key, item, &proved.record)?;
+        let reports = self
+            .checkpoints
+            .proof_reports(&self.key, item, &proved.record)?;
         for report in reports {
             match self.report(report) {
                 Ok(recorded) => {

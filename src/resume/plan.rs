@@ -152,7 +152,10 @@ pub(super) fn heed_proofs(plan: &mut ResumePlan, proofs: &Proofs) {
             0 => String::new(),
             more => format!("\n- and {more} more"),
         };
-        plan.warn(format!("{sentence}:\n{}{more}\n{advice}", listed.join("\n")));
+        plan.warn(format!(
+            "{sentence}:\n{}{more}\n{advice}",
+            listed.join("\n")
+        ));
     }
     if !failed.is_empty() || !outdated.is_empty() {
         let texts = |items: &[&ProvenItem]| items.iter().map(|it| it.item.clone()).collect();

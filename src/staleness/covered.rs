@@ -230,8 +230,7 @@ fn walk(
         let leads_to = kind.is_symlink().then(|| project.find(&path));
         let is_folder = kind.is_dir() || matches!(leads_to, Some(Found::Folder));
         // A link that leads nowhere may lead somewhere later.
-        let is_file =
-            kind.is_file() || matches!(leads_to, Some(Found::File(..) | Found::Missing));
+        let is_file = kind.is_file() || matches!(leads_to, Some(Found::File(..) | Found::Missing));
         if is_folder && project.may_track_in(&path) {
             walk(&path, project, above, files)?;
         } else if is_file && project.tracks(&path) {
