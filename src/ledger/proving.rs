@@ -1,5 +1,6 @@
 //! The command that is to prove work, and one run of it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,6 +18,9 @@ use crate::staleness::{Covered, Tracking};
 /// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
 /// output open for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most names that an error lists.
+const MOST_LISTED: usize = 20;
 
 /// A command that shows that work is done, and the files whose change makes it worth nothing.
 ///
@@ -155,27 +159,34 @@ pub(crate) fn run_quietly(mut command: Command) -> io::Result<(ProofEnd, OutputT
 }
 
 /// Refuses to prove what the task does not have.
-pub(crate) fn require_item(item: &str, handoff: &Handoff, earlier: &[String]) -> Result<()> {
-    let done = handoff.done.iter().map(|done| &done.text);
-    let begun = handoff.in_progress.iter().map(|begun| &begun.text);
-    let steps = done.chain(begun).chain(&handoff.pending);
-    let steps: Vec<&String> = steps.collect();
+pub(crate) fn require_item(item: &str, handoff: &Handoff) -> Result<()> {
+    let begun = handoff.in_progress.iter().map(|begun| begun.text.as_str());
+    let pending = handoff.pending.iter().map(String::as_str);
+    let done = handoff.done.iter().map(|done| done.text.as_str());
+    let steps = done.chain(begun).chain(pending);
     let results = handoff.verification.iter().flat_map(|shown| &shown.results);
-    let results: Vec<&String> = results.map(|(name, _)| name).collect();
-    let is_it = |known: &&String| **known == item;
-    if steps.iter().chain(&results).any(is_it) || earlier.iter().any(|known| known == item) {
+    let results = results.map(|(name, _)| name.as_str());
+    if steps.clone().chain(results.clone()).any(|it| it == item) {
         return Ok(());
     }
-    let listed = |what: &str, names: &[&String]| match names {
-        [] => format!("no {what}"),
-        names => format!("the {what} {}", quoted_all(names)),
-    };
     Err(Error::refused(format!(
         "{} is nothing of this task that could be proven; it has {} and {}",
         quoted(item),
-        listed("steps", &steps),
-        listed("criteria or gates", &results)
+        listed("steps", steps),
+        listed("criteria or gates", results)
     )))
+}
+
+/// Names in a sentence, each once: the last ones, where there are too many.
+fn listed<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> String {
+    let mut seen = BTreeSet::new();
+    let names: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
+    let more = names.len().saturating_sub(MOST_LISTED);
+    match (names.is_empty(), more) {
+        (true, _) => format!("no {what}"),
+        (_, 0) => format!("the {what} {}", quoted_all(&names)),
+        _ => format!("{more} more {what} than {}", quoted_all(&names[more..])),
+    }
 }
 
 /// The reports by which a protocol may learn of a proof, of which it takes the first that it can: none where the item is

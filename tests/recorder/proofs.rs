@@ -12,9 +12,10 @@ use agent_checkpoint::ledger::{OutputTail, Proof, ProofEnd, ProofStatus};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, ResumeReason};
 use agent_checkpoint::staleness::FileState;
-use agent_checkpoint::store::{CheckpointStore, CopyOptions, FileStore, MemoryStore, copy};
+use agent_checkpoint::store::{CopyOptions, FileStore, copy};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Clock, ErrorKind, Operation, Status, StepDone,
+    Checkpoint, CheckpointStoreExt, Clock, ErrorKind, Limits, Operation, OperationContext, Status,
+    StepDone,
 };
 
 use crate::common::key;
@@ -338,8 +339,11 @@ impl Numbers {
     }
 }
 
-/// Changes of a covered file.
-const CHANGES: [fn(&Path, &mut Numbers); 8] = [
+/// What is done to a covered file.
+type Change = fn(&Path, &mut Numbers);
+
+/// Changes of its contents.
+const CHANGES: [Change; 8] = [
     // Of the same size.
     |path, _| write_over(path, |bytes| bytes[0] ^= 1),
     // The same with its time set back.
@@ -369,7 +373,7 @@ const CHANGES: [fn(&Path, &mut Numbers); 8] = [
 ];
 
 /// What changes no contents of a covered file.
-const NO_CHANGES: [fn(&Path, &mut Numbers); 6] = [
+const NO_CHANGES: [Change; 6] = [
     |path, _| set_time(path, std::time::SystemTime::now()),
     |path, numbers| {
         let mode = 0o600 + u32::try_from(numbers.below(64)).unwrap();
@@ -415,55 +419,49 @@ fn of_200_changes_to_covered_files_none_is_proven_and_no_proof_runs_without_need
         |seed| seed.parse().unwrap(),
     );
     let mut numbers = Numbers(seed.max(1));
+    for _ in 0..4 {
+        make_50_changes(seed, &mut numbers);
+    }
+}
+
+fn make_50_changes(seed: u64, numbers: &mut Numbers) {
     let work = Work::new();
     let recorder = work.task();
     let proof = work.counted().with_inputs(["src"]);
     recorder.prove("Make a", &proof).unwrap();
-    let of_b = sh("echo y >> ../others").with_inputs(["docs"]);
-    recorder.prove("Make b", &of_b).unwrap();
-    let (mut changes, mut round) = (0, 0);
-    while changes < 200 {
-        round += 1;
-        let covered = recorder.ledger().unwrap().proofs;
-        let covered = covered.iter().find(|proof| proof.of == ["Make a"]).unwrap();
-        let files: Vec<&str> = covered.files().collect();
-        let file = files[numbers.below(files.len())].to_owned();
-        let path = work.path(&file);
+    let mut changes = 0;
+    while changes < 50 {
+        let record = recorder.ledger().unwrap().proofs.remove(0);
+        let files: Vec<&str> = record.files().collect();
+        let file = files[numbers.below(files.len())];
         let is_change = numbers.below(2) == 0;
-        let which = match is_change {
-            true => numbers.below(CHANGES.len()),
-            false => numbers.below(NO_CHANGES.len()),
+        let (which, what) = match is_change {
+            true => choose(&CHANGES, numbers),
+            false => choose(&NO_CHANGES, numbers),
         };
-        let what = match is_change {
-            true => CHANGES[which],
-            false => NO_CHANGES[which],
-        };
-        what(&path, &mut numbers);
-        let at = format!("seed {seed}, round {round}: {file}, change {is_change} {which}");
+        what(&work.path(file), numbers);
+        let at = format!("seed {seed}, change {changes}: {file}, {is_change} {which}");
         let now = status(&recorder, "Make a");
         if is_change {
             changes += 1;
             assert!(now.starts_with("outdated src/"), "{now}: {at}");
             assert_eq!(reran(&work, &recorder), 1, "{at}");
+            assert_eq!(status(&recorder, "Make a"), "proven", "{at}");
         } else {
             assert_eq!(now, "proven", "{at}");
             assert_eq!(reran(&work, &recorder), 0, "{at}");
         }
-        assert_eq!(status(&recorder, "Make a"), "proven", "{at}");
-        // The next one needs a file.
-        if recorder
-            .ledger()
-            .unwrap()
-            .proofs
-            .iter()
-            .all(|proof| proof.files().count() < 2)
-        {
-            for file in ["src/a.rs", "src/b.rs", "src/deep/c.rs"] {
-                work.write(file, "anew");
-            }
+        if files.len() < 3 {
+            work.write("src/a.rs", "anew");
+            work.write("src/deep/c.rs", "anew");
             recorder.rerun_proofs().unwrap();
         }
     }
+}
+
+fn choose(from: &[Change], numbers: &mut Numbers) -> (usize, Change) {
+    let which = numbers.below(from.len());
+    (which, from[which])
 }
 
 #[test]
@@ -688,6 +686,39 @@ fn proofs_go_along_with_the_task_until_it_is_archived_as_complete() {
 }
 
 #[test]
+fn finished_work_that_was_moved_out_of_the_checkpoint_keeps_its_proof_and_may_be_proven_anew() {
+    let work = Work::new();
+    let recorder = work.task();
+    let proof = work.counted().with_inputs(["src"]);
+    recorder.prove("Make a", &proof).unwrap();
+    let tasks = recorder.checkpoints();
+    let mut limits = Limits::default();
+    limits.completed_steps = Some(2);
+    let small = tasks.clone().with_limits(limits);
+    for number in 0..5 {
+        let more = StepDone::new(format!("More {number} {}", "x".repeat(200)));
+        let context = OperationContext::at(work.scene.watch.now());
+        small
+            .report(&key("US-003"), &[more.into()], &context, |_| {})
+            .unwrap();
+    }
+    let kept = recorder.checkpoint().unwrap().handoff();
+    assert!(kept.done.iter().all(|step| step.text != "Make a"));
+    assert_eq!(status(&recorder, "Make a"), "proven");
+    assert_eq!(status(&recorder, "Make b"), "not listed");
+    work.write("src/a.rs", "changed");
+    let plan = recorder.plan().unwrap().plan;
+    assert!(
+        plan.warnings
+            .iter()
+            .any(|it| it.contains("Make a: outdated")),
+        "{plan:?}"
+    );
+    assert_eq!(reran(&work, &recorder), 1);
+    assert_eq!(status(&recorder, "Make a"), "proven");
+}
+
+#[test]
 fn an_owner_that_lost_its_task_proves_nothing() {
     let work = Work::new();
     let old = work.task();
@@ -750,6 +781,4 @@ fn whatever_a_command_writes_is_kept_as_text() {
         assert_eq!(read.output.omitted(), record.output.omitted(), "{script}");
         assert!(record.output.text().len() <= 3 * 8192);
     }
-    let memory = MemoryStore::new();
-    assert!(memory.load(&key("x")).unwrap().is_none());
 }
