@@ -49,6 +49,9 @@
 
 mod effect;
 mod guard;
+mod proof;
+mod proofs;
+mod proving;
 mod receipt;
 mod record;
 
@@ -61,6 +64,11 @@ use serde::Serialize;
 
 pub use effect::Effect;
 pub use guard::EffectGuard;
+pub(crate) use proof::StoredProof;
+pub use proof::{OutputTail, ProofEnd, ProofRecord};
+pub use proofs::{ProofStatus, Proofs, ProvenItem, Rerun};
+pub use proving::{Proof, ProofRunner};
+pub(crate) use proving::{reports, require_item, run_quietly};
 pub use receipt::{Omitted, Receipt};
 pub use record::{EffectRecord, EffectStatus, LedgerState};
 use record::{Entries, Line};

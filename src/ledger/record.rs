@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::Receipt;
+use super::{ProofRecord, Receipt, StoredProof};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result};
 
 /// An effect as the ledger has it.
@@ -134,6 +134,8 @@ pub(super) struct Line {
     /// The revision of the complete checkpoint that is about to be archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<StoredProof>,
 }
 
 impl Line {
@@ -144,6 +146,7 @@ impl Line {
     const ENDING: &str = "ending";
     const ENDED: &str = "ended";
     const GOES_ON: &str = "goes-on";
+    const PROVED: &str = "proved";
 
     fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
         Line {
@@ -222,6 +225,14 @@ impl Line {
         Line::new(Line::GOES_ON, at, by)
     }
 
+    /// The command of a proof ended.
+    pub(super) fn proved(at: DateTime<Utc>, by: &str, proof: StoredProof) -> Line {
+        Line {
+            proof: Some(proof),
+            ..Line::new(Line::PROVED, at, by)
+        }
+    }
+
     /// The lines of a task; all of them where none is asked for.
     pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
         let mut lines = Vec::new();
@@ -259,6 +270,9 @@ impl Line {
 pub struct LedgerState {
     /// The effects, in the order in which they were first begun.
     pub effects: Vec<EffectRecord>,
+    /// The newest proof of each piece of work, in the order in which they were recorded: one of several pieces where the
+    /// same command over the same inputs showed them.
+    pub proofs: Vec<ProofRecord>,
 }
 
 /// What the lines of a ledger come to.
@@ -310,6 +324,13 @@ impl Entries {
             Line::GOES_ON => return Ok(()),
             Line::ENDED => {
                 self.state = LedgerState::default();
+                return Ok(());
+            }
+            Line::PROVED if line.proof.is_some() => {
+                let proof = line.proof.into_iter();
+                proof.for_each(|proof| {
+                    proof.add_to(&mut self.state.proofs, line.at, line.by.clone())
+                });
                 return Ok(());
             }
             _ => {}

@@ -74,7 +74,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     /// Changes the ledger as the owner of the task.
-    fn in_ledger<T>(&self, change: impl Fn(&Ledger) -> Result<T>) -> Result<T> {
+    pub(super) fn in_ledger<T>(&self, change: impl Fn(&Ledger) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if let Some(to) = &state.given_to {
             let by = Some(to.clone());

@@ -4,7 +4,7 @@ use chrono::SecondsFormat;
 
 use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
-use crate::ledger::{EffectRecord, EffectStatus, LedgerState};
+use crate::ledger::{EffectRecord, EffectStatus, LedgerState, ProofStatus, Proofs, ProvenItem};
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
@@ -121,6 +121,49 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
         "Took place already, and is not to be done again",
         ids(|status| matches!(status, EffectStatus::Done { .. })),
     );
+}
+
+/// Finished work whose proof failed, or is of other files than those that are there, is not simply believed.
+pub(super) fn heed_proofs(plan: &mut ResumePlan, proofs: &Proofs) {
+    let of = |is: fn(&ProofStatus) -> bool| {
+        let items = proofs.with_proof().filter(|item| item.is_finished);
+        items.filter(|item| is(&item.status)).collect::<Vec<_>>()
+    };
+    let failed = of(|status| matches!(status, ProofStatus::Failed { .. }));
+    let outdated = of(|status| matches!(status, ProofStatus::Outdated { .. }));
+    for (sentence, advice, items) in [
+        (
+            "Recorded as finished, and its proof failed",
+            "Mend it, or find out that it is done all the same, before proceeding.",
+            &failed,
+        ),
+        (
+            "Recorded as finished, and the files changed since it was proven",
+            "Prove it again before proceeding.",
+            &outdated,
+        ),
+    ] {
+        if items.is_empty() {
+            continue;
+        }
+        let line = |item: &&ProvenItem| format!("- {}: {item}", shown::line(&item.item));
+        let listed: Vec<String> = items.iter().take(MOST_LISTED).map(line).collect();
+        let more = match items.len().saturating_sub(MOST_LISTED) {
+            0 => String::new(),
+            more => format!("\n- and {more} more"),
+        };
+        plan.warn(format!(
+            "{sentence}:\n{}{more}\n{advice}",
+            listed.join("\n")
+        ));
+    }
+    if !failed.is_empty() || !outdated.is_empty() {
+        let texts = |items: &[&ProvenItem]| items.iter().map(|it| it.item.clone()).collect();
+        plan.because(ResumeReason::Proofs {
+            failed: texts(&failed),
+            outdated: texts(&outdated),
+        });
+    }
 }
 
 /// No agent goes on while another has claimed the task.

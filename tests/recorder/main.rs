@@ -22,6 +22,8 @@ mod given_up;
 mod in_async;
 mod interrupted;
 mod owning;
+#[cfg(unix)]
+mod proofs;
 mod reporting;
 mod running;
 mod scenes;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::settings::{self, Origin, Setting, variable};
-use crate::verbs::{Once, Settle, hook};
+use crate::verbs::{Once, Prove, Settle, hook};
 use crate::{help, inputs};
 
 /// What follows the list of verbs in `ckpt --help`.
@@ -456,6 +456,23 @@ pub(crate) enum Verb {
         #[command(flatten)]
         settle: Settle,
     },
+    /// Show that a step, criterion or gate is done, with a command: COMMAND follows `--`
+    ///
+    /// It runs in --root, without a shell. Its exit code is recorded with the end of its output and the files that it
+    /// covers: once one of them changes, the proof is outdated. A criterion or gate of the format is passed or failed by it.
+    /// Exit code 0 says that it is proven, 1 that it is not.
+    Prove(Prove),
+    /// List what finished work is proven, failed, outdated or only claimed, and what is to be proven again
+    ///
+    /// Exit code 1 says that something is failed or outdated.
+    Check {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Run the fewest proofs that have to be run again, and record what they show
+        #[arg(long)]
+        rerun: bool,
+    },
     /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
     Config,
     /// Print the script with which a shell completes verbs and options
@@ -557,6 +574,7 @@ impl Verb {
             | Verb::Release { file }
             | Verb::Doctor { place: file, .. }
             | Verb::Effects { file, .. }
+            | Verb::Check { file, .. }
             | Verb::List { place: file } => file.as_deref(),
             _ => None,
         }

@@ -46,13 +46,14 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Reading",
         &[
             "list", "doctor", "detect", "validate", "revision", "stale", "history", "diff",
-            "convert", "effects", "guide", "schema",
+            "convert", "effects", "check", "guide", "schema",
         ],
     ),
     (
         "Changing",
         &[
-            "once", "set", "release", "restore", "recover", "archive", "copy", "prune", "forget",
+            "once", "prove", "set", "release", "restore", "recover", "archive", "copy", "prune",
+            "forget",
         ],
     ),
     (
@@ -65,7 +66,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 76] = [
+const EXAMPLES: [(&str, &str); 78] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -106,6 +107,11 @@ const EXAMPLES: [(&str, &str); 76] = [
         "once",
         "ckpt once 'release 1.4' --check './is-released 1.4' -- ./release 1.4",
     ),
+    (
+        "prove",
+        "ckpt prove 'Write tests' --inputs src tests -- cargo test",
+    ),
+    ("check", "ckpt check --rerun"),
     ("effects", "ckpt effects --done 'release 1.4'"),
     ("unblock", "ckpt unblock"),
     ("heartbeat", "ckpt heartbeat"),

@@ -20,6 +20,7 @@ mod help;
 mod inputs;
 mod named;
 mod output;
+mod passing;
 mod read;
 mod report;
 mod reported;

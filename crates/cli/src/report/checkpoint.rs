@@ -2,7 +2,7 @@
 
 use agent_checkpoint::formats::Inspected;
 use agent_checkpoint::json::Violation;
-use agent_checkpoint::ledger::EffectRecord;
+use agent_checkpoint::ledger::{EffectRecord, Proofs};
 use agent_checkpoint::resume::ForeignMember;
 use agent_checkpoint::store::Stored;
 use agent_checkpoint::{Handoff, Revision};
@@ -12,7 +12,7 @@ use super::{Style, age, count, violation};
 use crate::address::Target;
 use crate::args::Global;
 use crate::output::{Outcome, one_line};
-use crate::verbs::effects;
+use crate::verbs::{effects, prove};
 
 /// A checkpoint as `show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -30,6 +30,8 @@ pub(crate) struct Shown {
     /// Members that the format does not declare.
     foreign: Vec<ForeignMember>,
     effects: Vec<serde_json::Value>,
+    /// What the proofs of finished work are worth.
+    proofs: Vec<serde_json::Value>,
     violations: Vec<Violation>,
 }
 
@@ -40,6 +42,7 @@ pub(crate) struct View<'t> {
     inspected: Inspected,
     foreign: Vec<ForeignMember>,
     effects: Vec<EffectRecord>,
+    proofs: Proofs,
 }
 
 impl<'t> View<'t> {
@@ -50,6 +53,7 @@ impl<'t> View<'t> {
         inspected: Inspected,
         foreign: Vec<ForeignMember>,
         effects: Vec<EffectRecord>,
+        proofs: Proofs,
     ) -> Self {
         View {
             target,
@@ -57,6 +61,7 @@ impl<'t> View<'t> {
             inspected,
             foreign,
             effects,
+            proofs,
         }
     }
 
@@ -81,6 +86,7 @@ impl<'t> View<'t> {
             handoff,
             foreign: self.foreign.clone(),
             effects: self.effects.iter().map(effects::as_json).collect(),
+            proofs: prove::list(&self.proofs),
             violations: self.inspected.violations.clone(),
         }
     }
@@ -137,6 +143,10 @@ impl<'t> View<'t> {
         }
         page.list("Instructions", handoff.instructions.iter().cloned());
         page.list("Effects", self.effects.iter().map(effects::line));
+        // Without any proof all is claimed.
+        if self.proofs.with_proof().next().is_some() {
+            page.list("Proofs", self.proofs.items().iter().map(prove::line));
+        }
         page.list(
             match self.target.is_in_file() {
                 true => "Also in the file, and not declared by its format",

@@ -156,7 +156,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What the task did outside of its checkpoint goes along: no agent does it again from the other file.
+/// What the task did outside of its checkpoint goes along, and what is proven of it: no agent does it again from the other
+/// file.
 fn take_ledger_along(
     target: &Target,
     out: &Path,

@@ -21,6 +21,7 @@ mod once;
 mod operate;
 mod own;
 mod pages;
+pub(crate) mod prove;
 mod recover;
 mod restore;
 mod resume;
@@ -48,6 +49,7 @@ use crate::stdin;
 
 pub(crate) use effects::Settle;
 pub(crate) use once::{Once, refused_words, wait_and_run};
+pub(crate) use prove::Prove;
 pub(crate) use set::is_assignment;
 
 /// Does what the command line says.
@@ -258,6 +260,8 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Hook(called) => hook::run(&called, global),
         Verb::Once(once) => Ok(once::run(&once, global)),
         Verb::Effects { file, settle } => effects::run(file.as_deref(), &settle, global),
+        Verb::Prove(prove) => prove::run(&prove, global),
+        Verb::Check { file, rerun } => prove::check(file.as_deref(), rerun, global),
         Verb::Config => Ok(config::run(global)),
         Verb::Completions { shell } => Ok(pages::completions(shell, global)),
         Verb::Man { out } => pages::manual(out.as_deref(), global),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
-use super::effects;
+use super::{effects, prove};
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
@@ -53,5 +53,8 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     let effects = effects::ledger(target, global)
         .effects()
         .unwrap_or_default();
-    Ok(View::new(target, stored, inspected, foreign, effects))
+    let proofs = prove::proofs(target, global).unwrap_or_default();
+    Ok(View::new(
+        target, stored, inspected, foreign, effects, proofs,
+    ))
 }

@@ -35,6 +35,7 @@ mod operating;
 mod past;
 mod project;
 mod protocols;
+mod proving;
 mod reading;
 mod readme;
 mod recipes;

@@ -6,6 +6,7 @@ mod waiting;
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
@@ -13,7 +14,7 @@ use agent_checkpoint::ledger::{
 };
 use chrono::SecondsFormat;
 
-use output::{Output, Passing};
+use output::{Kept, Output};
 use waiting::Waiting;
 pub(crate) use waiting::wait_and_run;
 
@@ -23,6 +24,7 @@ use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::passing::Passing;
 
 /// The exit code where the command did not run.
 const NOT_RUN: u8 = 125;
@@ -132,8 +134,9 @@ impl Once {
                 return Err(self.cannot_run(&error.to_string()));
             }
         };
-        let stdout = Passing::on(running.child.stdout.take(), io::stdout());
-        let stderr = Passing::on(running.child.stderr.take(), io::stderr());
+        let [out, err] = [Arc::<Mutex<Kept>>::default(), Arc::default()];
+        let stdout = Passing::on(running.child.stdout.take(), io::stdout(), &out);
+        let stderr = Passing::on(running.child.stderr.take(), io::stderr(), &err);
         let status = running.child.wait();
         if let Some(why) = running.failure() {
             guard.not_done().map_err(|error| target.error(error))?;
