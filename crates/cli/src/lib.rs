@@ -21,6 +21,7 @@ mod inputs;
 mod named;
 mod output;
 mod read;
+mod replace;
 mod report;
 mod reported;
 mod settings;

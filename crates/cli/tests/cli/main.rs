@@ -28,6 +28,7 @@ mod forgetting;
 mod guiding;
 mod handing_off;
 mod hooks;
+mod html;
 mod listing;
 mod mixing;
 mod once;
@@ -38,6 +39,7 @@ mod protocols;
 mod reading;
 mod readme;
 mod reporting;
+mod reporting_html;
 mod resuming;
 mod schemas;
 #[allow(dead_code, reason = "the tests of the store use more")]
