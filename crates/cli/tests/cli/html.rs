@@ -137,6 +137,10 @@ impl Node {
         self.children.iter().for_each(|child| child.each(visit));
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn children(&self) -> &[Node] {
         &self.children
     }

@@ -29,6 +29,8 @@ mod guiding;
 mod handing_off;
 mod hooks;
 mod html;
+#[cfg(unix)]
+mod in_a_browser;
 mod listing;
 mod mixing;
 mod once;

@@ -41,7 +41,7 @@ struct Page {
 
 #[derive(Serialize)]
 struct Totals {
-    rows: usize,
+    tasks: usize,
     percent: Option<u8>,
     attention: usize,
     active: usize,
@@ -215,7 +215,7 @@ fn values(fleet: &Fleet, tasks: &HashMap<Place, Task>) -> Page {
         now: Stamp::new(fleet.now()),
         summary: Shown::new(summary(fleet)),
         totals: Totals {
-            rows: totals.rows,
+            tasks: totals.rows - totals.count("missing"),
             percent: totals.percent,
             attention: tasks_to_look_at,
             active: totals.count("active"),
