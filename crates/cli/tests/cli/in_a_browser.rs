@@ -231,7 +231,7 @@ fn the_page_fits_a_phone_and_is_read_in_the_dark() {
     }
     if std::env::var_os("UPDATE_SCREENSHOTS").is_some() {
         let task = report(&project, 0, &["checkpoints/dark-mode.json"]);
-        let tall = [PHONE[0], "--window-size=390,1560"];
+        let tall = [PHONE[0], "--window-size=390,1330"];
         for (name, page, how) in [("light", &page, DESKTOP), ("phone", &task, tall)] {
             project.write("report.html", page);
             let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

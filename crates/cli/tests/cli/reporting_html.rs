@@ -391,7 +391,7 @@ fn base64(text: &str) -> String {
         })
         .map(|at| char::from(letters.as_bytes()[at]))
         .collect();
-    while base.len() % 4 > 0 {
+    while !base.len().is_multiple_of(4) {
         base.push('=');
     }
     base

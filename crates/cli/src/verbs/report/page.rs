@@ -384,7 +384,7 @@ fn items(entries: &[Entry]) -> Vec<Item> {
         let (time, until) = match entry.time {
             Time::At(at) | Time::Ahead(at) => (Some(at), None),
             Time::Between(from, to) => (Some(from), Some(to)),
-            Time::NoTime(_) | Time::Unknown => (None, None),
+            Time::Written(_) | Time::Unknown => (None, None),
         };
         // A silence over night stands at its end.
         let shown = until.or(time).map(|at| at.date_naive());
@@ -400,7 +400,7 @@ fn items(entries: &[Entry]) -> Vec<Item> {
             until: until.map(Stamp::new),
             is_ahead: matches!(entry.time, Time::Ahead(_)),
             no_time: match &entry.time {
-                Time::NoTime(text) => Some(Shown::new(text)),
+                Time::Written(text) => Some(Shown::new(text)),
                 _ => None,
             },
             text: Shown::new(&entry.text),

@@ -57,7 +57,7 @@ pub(super) enum Time {
     Ahead(DateTime<Utc>),
     Between(DateTime<Utc>, DateTime<Utc>),
     /// What stands for a time and is none.
-    NoTime(String),
+    Written(String),
     Unknown,
 }
 
@@ -283,7 +283,7 @@ impl Past {
             return self.push(kind, Time::Unknown, (*before, Turn::Event), text);
         };
         let Some(time) = time_of(stamp) else {
-            let shown = Time::NoTime(stamp.text().to_owned());
+            let shown = Time::Written(stamp.text().to_owned());
             return self.push(kind, shown, (*before, Turn::Event), text);
         };
         *before = Some(time);
