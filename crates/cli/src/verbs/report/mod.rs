@@ -6,7 +6,8 @@ mod style;
 mod timeline;
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Place, Row, RowState, Source};
@@ -129,9 +130,8 @@ fn earlier_page(file: &Path) -> Result<Option<String>, Failure> {
     if fs::symlink_metadata(file).is_err() {
         return Ok(None);
     }
-    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
-    let text = is_file.then(|| fs::read_to_string(file).ok()).flatten();
-    match text.filter(|text| text.starts_with(page::BEGINNING)) {
+    let is_page = fs::metadata(file).is_ok_and(|found| found.is_file()) && begins_as_a_page(file);
+    match is_page.then(|| fs::read_to_string(file).ok()).flatten() {
         Some(text) => Ok(Some(text)),
         None => {
             let message = format!(
@@ -141,6 +141,14 @@ fn earlier_page(file: &Path) -> Result<Option<String>, Failure> {
             Err(Failure::exiting(Exit::Refused, message).at(Some(file), None))
         }
     }
+}
+
+/// Whether a file is a page, by its beginning alone: any other may be of any size.
+fn begins_as_a_page(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let most = u64::try_from(page::BEGINNING.len()).unwrap_or(u64::MAX);
+    let read = File::open(file).and_then(|file| file.take(most).read_to_end(&mut start));
+    read.is_ok() && start == page::BEGINNING.as_bytes()
 }
 
 fn write(file: &Path, earlier: Option<&str>, page: &str) -> Result<(), Failure> {
