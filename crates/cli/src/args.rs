@@ -231,6 +231,12 @@ pub(crate) enum Verb {
     /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or
     /// something does not go together; 3 when a checkpoint is corrupt.
     Status(Box<Status>),
+    /// Make a page for people: all checkpoints of these folders, and the timeline of each task
+    ///
+    /// One HTML file without scripts, which asks nothing of a network: steps, decisions, hand-overs, silences and effects of
+    /// each task, what it needs, and what comes next. Exit codes as `status` has them; a file that is no such page: 4.
+    #[command(name = "report")]
+    HtmlReport(Box<HtmlReport>),
     /// List the checkpoints of a store: key, format and file, with a tab between
     ///
     /// Of a host file the slot stands for the key. Sub-folders are stores of their own.
@@ -555,6 +561,24 @@ pub(crate) struct Old {
 }
 
 impl Verb {
+    /// Which checkpoints a verb of many looks at.
+    pub(crate) fn scope(&self) -> Option<&Scope> {
+        match self {
+            Verb::Status(how) => Some(&how.scope),
+            Verb::HtmlReport(how) => Some(&how.scope),
+            _ => None,
+        }
+    }
+
+    /// The same, for the settings that it lacks.
+    pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
+        match self {
+            Verb::Status(how) => Some(&mut how.scope),
+            Verb::HtmlReport(how) => Some(&mut how.scope),
+            _ => None,
+        }
+    }
+
     /// The FILE that a verb of one checkpoint is given.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
@@ -581,24 +605,12 @@ impl Verb {
     }
 }
 
-/// What is looked at, and how it is shown.
+/// Which checkpoints are looked at, and how they are judged.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Status {
+pub(crate) struct Scope {
     /// The folders, or single files; or --store
     #[arg(value_name = "DIR")]
     pub(crate) places: Vec<PathBuf>,
-    /// Print the STATUS table as markdown
-    #[arg(long, conflicts_with_all = ["json", "watch"])]
-    pub(crate) markdown: bool,
-    /// Stay, and print a line for whatever happens: changed, late, stalled, finished
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) watch: bool,
-    /// Only what can be resumed, as `ckpt resume` judges it from --root
-    #[arg(long)]
-    pub(crate) resumable: bool,
-    /// Print the protocols' own messages about agents that are late or stalled
-    #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
-    pub(crate) messages: bool,
     /// Agents that should have a checkpoint
     #[arg(long, value_name = "AGENT", num_args = 1.., value_parser = words)]
     pub(crate) expect: Vec<String>,
@@ -622,9 +634,38 @@ pub(crate) struct Status {
     /// From which time without progress on an agent that beats is stuck [default: 2h]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) stuck: Option<Duration>,
+}
+
+/// What is looked at, and how it is shown.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+    /// Print the STATUS table as markdown
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    pub(crate) markdown: bool,
+    /// Stay, and print a line for whatever happens: changed, late, stalled, finished
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) watch: bool,
+    /// Only what can be resumed, as `ckpt resume` judges it from --root
+    #[arg(long)]
+    pub(crate) resumable: bool,
+    /// Print the protocols' own messages about agents that are late or stalled
+    #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
+    pub(crate) messages: bool,
     /// How often --watch looks, also where the system does not tell of changes
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = pause, requires = "watch")]
     pub(crate) every: Duration,
+}
+
+/// What a page for people shows, and where it goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HtmlReport {
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+    /// Write the page to this file, in the place of an earlier one; `-` is standard output
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) html: PathBuf,
 }
 
 /// Why a checkpoint is archived.

@@ -45,8 +45,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Reading",
         &[
-            "list", "doctor", "detect", "validate", "revision", "stale", "history", "diff",
-            "convert", "effects", "check", "guide", "schema",
+            "list", "report", "doctor", "detect", "validate", "revision", "stale", "history",
+            "diff", "convert", "effects", "check", "guide", "schema",
         ],
     ),
     (
@@ -66,7 +66,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 78] = [
+const EXAMPLES: [(&str, &str); 79] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -169,6 +169,7 @@ const EXAMPLES: [(&str, &str); 78] = [
     ("review", "ckpt review ship --p1 2"),
     ("batch", "ckpt batch <reports.jsonl"),
     ("list", "ckpt list checkpoints"),
+    ("report", "ckpt report checkpoints --html report.html"),
     ("detect", "ckpt detect checkpoints/*.json"),
     ("validate", "ckpt validate checkpoints/*.json"),
     ("revision", "ckpt revision checkpoints/US-003.json"),

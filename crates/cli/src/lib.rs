@@ -22,6 +22,7 @@ mod named;
 mod output;
 mod passing;
 mod read;
+mod replace;
 mod report;
 mod reported;
 mod settings;

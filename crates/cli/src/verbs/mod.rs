@@ -23,6 +23,7 @@ mod own;
 mod pages;
 pub(crate) mod prove;
 mod recover;
+mod report;
 mod restore;
 mod resume;
 mod revision;
@@ -162,6 +163,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Start { plan } => start::run(&plan, global),
         Verb::List { place } => list::run(place.as_deref(), global),
         Verb::Status(how) => status::run(&how, global),
+        Verb::HtmlReport(how) => report::run(&how, global),
         Verb::Report(verb) => operate::run(&verb, global),
         Verb::Batch => operate::batch(global),
         Verb::Convert { file, to, out } => {
@@ -310,6 +312,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         Verb::Init { write, .. } => *write,
         Verb::Doctor { fix, .. } => *fix,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
+        Verb::HtmlReport(how) => !stdin::is_named(&how.html),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),
         _ => false,

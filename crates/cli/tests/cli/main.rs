@@ -28,6 +28,9 @@ mod forgetting;
 mod guiding;
 mod handing_off;
 mod hooks;
+mod html;
+#[cfg(unix)]
+mod in_a_browser;
 mod listing;
 mod mixing;
 mod once;
@@ -40,6 +43,7 @@ mod reading;
 mod readme;
 mod recipes;
 mod reporting;
+mod reporting_html;
 mod resuming;
 mod schemas;
 #[allow(dead_code, reason = "the tests of the store use more")]
