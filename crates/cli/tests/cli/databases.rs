@@ -96,6 +96,7 @@ const TRIED: &[&str] = &[
     "archive",
     "batch",
     "block",
+    "check",
     "claim",
     "complete",
     "context",
@@ -119,6 +120,7 @@ const TRIED: &[&str] = &[
     "once",
     "pause",
     "phase",
+    "prove",
     "prune",
     "rate-limit",
     "reassign",
@@ -200,6 +202,20 @@ fn an_effect_happens_once_until_its_complete_task_is_archived() {
         task.run(0, &["archive", "--as", "complete"]);
         task.run(0, &["start", "--plan", "More"]);
         assert_eq!(task.project.expect(0, &again).out, "sent twice\n");
+    }
+}
+
+#[test]
+fn a_proof_is_judged_and_run_again() {
+    for task in Task::begun() {
+        let prove = task.on(&["prove", "Make a", "--inputs", "src"]);
+        let prove = [&prove[..], &["--", "sh", "-c", "echo x >> runs"]].concat();
+        task.project.expect(0, &prove);
+        task.says(0, &["check"], "Make a: proven by sh -c");
+        task.project.write("src/a.rs", "changed");
+        task.says(1, &["check"], "Make a: outdated: src/a.rs changed since;");
+        task.says(0, &["check", "--rerun"], "Make a: proven by sh -c");
+        assert_eq!(task.project.read("runs"), "x\nx\n");
     }
 }
 
