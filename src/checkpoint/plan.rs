@@ -100,6 +100,11 @@ pub enum ResumeReason {
     },
     /// The ledger of effects cannot be read.
     EffectsUnknown,
+    /// A person is to decide first. Each is a question.
+    AwaitsApproval {
+        /// The ids of what is to be approved.
+        approvals: Vec<String>,
+    },
     /// The task is complete but for these criteria.
     OpenCriteria {
         /// Their names.

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::Receipt;
+use super::approval_record::{self, ApprovalRecord, OfApproval};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result};
 
 /// An effect as the ledger has it.
@@ -106,9 +107,9 @@ impl EffectRecord {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Line {
     /// What it says. A text, so that one of a later version is named in the error.
-    is: String,
-    at: DateTime<Utc>,
-    by: String,
+    pub(super) is: String,
+    pub(super) at: DateTime<Utc>,
+    pub(super) by: String,
     /// Which one it is, from 1.
     #[serde(skip)]
     number: usize,
@@ -131,13 +132,16 @@ pub(super) struct Line {
     how_to_check: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
+    /// The approval that it is about, or that an effect is begun with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<OfApproval>,
     /// The complete checkpoint that is about to be archived: for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
 }
 
 impl Line {
-    const BEGUN: &str = "begun";
+    pub(super) const BEGUN: &str = "begun";
     const DONE: &str = "done";
     const NOT_DONE: &str = "not-done";
     const LEFT: &str = "left";
@@ -145,7 +149,7 @@ impl Line {
     const ENDED: &str = "ended";
     const GOES_ON: &str = "goes-on";
 
-    fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
+    pub(super) fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
         Line {
             is: is.to_owned(),
             at,
@@ -254,6 +258,8 @@ impl Line {
 pub struct LedgerState {
     /// The effects, in the order in which they were first begun.
     pub effects: Vec<EffectRecord>,
+    /// The approvals, in the order in which they were first asked for.
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 /// What the lines of a ledger come to.
@@ -310,6 +316,13 @@ impl Entries {
                 line.number
             ))
         };
+        let of_approval = approval_record::add(&mut self.state.approvals, &line);
+        match of_approval {
+            Some(true) if line.effect.is_none() => return Ok(()),
+            Some(false) => return Err(unknown(&line.is)),
+            // An effect that is begun uses its approval up.
+            _ => {}
+        }
         let (Some(id), Some(name)) = (line.effect, line.attempt) else {
             return Err(unknown(&line.is));
         };

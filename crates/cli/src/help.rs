@@ -52,7 +52,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Changing",
         &[
-            "once", "set", "release", "restore", "recover", "archive", "copy", "prune", "forget",
+            "once", "ask", "approve", "deny", "approved", "set", "release", "restore", "recover",
+            "archive", "copy", "prune", "forget",
         ],
     ),
     (
@@ -65,7 +66,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 76] = [
+const EXAMPLES: [(&str, &str); 80] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -107,6 +108,13 @@ const EXAMPLES: [(&str, &str); 76] = [
         "ckpt once 'release 1.4' --check './is-released 1.4' -- ./release 1.4",
     ),
     ("effects", "ckpt effects --done 'release 1.4'"),
+    ("ask", "ckpt ask 'release 1.4' -- ./release 1.4"),
+    ("approve", "ckpt approve 'release 1.4' --by Ann"),
+    (
+        "deny",
+        "ckpt deny 'release 1.4' --by Ann --because 'not on a Friday'",
+    ),
+    ("approved", "ckpt approved 'release 1.4' -- ./release 1.4"),
     ("unblock", "ckpt unblock"),
     ("heartbeat", "ckpt heartbeat"),
     ("context", "ckpt context --used 0.78"),

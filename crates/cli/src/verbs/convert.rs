@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::formats::members_not_held;
 use agent_checkpoint::json::Violation;
+use agent_checkpoint::ledger::LedgerState;
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::create_file;
 use agent_checkpoint::{DoneItem, Handoff, RuleContext};
@@ -97,7 +98,7 @@ pub(super) fn run(
     let lacks = to.violations(&document, &RuleContext::none())?;
     if let Some(out) = out {
         create_file(out, document.text().as_bytes())?;
-        take_effects_along(&target, out, to.name(), global)?;
+        take_ledger_along(&target, out, to.name(), global)?;
     }
     let mut outcome = Outcome::new();
     if global.json {
@@ -147,19 +148,17 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What the task did outside of its checkpoint goes along: no agent does it again from the other file.
-fn take_effects_along(
+/// What the task did outside of its checkpoint, and what was approved, goes along: no agent does it again from the other
+/// file.
+fn take_ledger_along(
     target: &Target,
     out: &Path,
     format: &str,
     global: &Global,
 ) -> Result<(), Failure> {
     let from = effects::ledger(target, global);
-    if from
-        .effects()
-        .map_err(|error| target.error(error))?
-        .is_empty()
-    {
+    let known = from.state().map_err(|error| target.error(error))?;
+    if known == LedgerState::default() {
         return Ok(());
     }
     let global = Global {
