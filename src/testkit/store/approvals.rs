@@ -4,7 +4,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use crate::checkpoint::{ClaimRequest, Key};
+use crate::CheckpointStoreExt;
+use crate::checkpoint::{ClaimRequest, ErrorKind, Key};
 use crate::ledger::{Approval, ApprovalDecision, ApprovalStatus, Ledger};
 use crate::store::CheckpointStore;
 use crate::testkit::fixture::{Fixture, is_claimed, is_fenced, refused};
@@ -51,7 +52,7 @@ pub fn one_of_many_threads_uses_an_approval(place: &dyn Place) {
                         Err(error) => {
                             let answer = Err::<(), _>(error);
                             refused("a second use", answer, |kind| {
-                                matches!(kind, crate::ErrorKind::Refused { .. })
+                                matches!(kind, ErrorKind::Refused { .. })
                             });
                             0
                         }
