@@ -41,6 +41,11 @@
 //! # }
 //! ```
 //!
+//! # What a person decides
+//!
+//! An [`Approval`] is asked for, decided by a person, and used up once, over all processes. A plan with one that is pending
+//! says to wait.
+//!
 //! # How long it lasts
 //!
 //! The ledger lies beside the checkpoint in every store and every format, and belongs to the task: it goes on over
@@ -226,7 +231,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
+    /// [`ErrorKind::Refused`] where it needs an [approval](Effect::with_approval) and has none, as for
+    /// [`consume`](Ledger::consume). Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
     /// whatever keeps the line from being written: then the effect must not be brought about.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         let id = effect.id();
@@ -307,7 +313,8 @@ impl Ledger {
     }
 
     /// Archives the checkpoint of a complete task, of this revision and of no other, and with that ends the ledger. Where
-    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on.
+    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on. What a person has not
+    /// decided is no obstacle: a complete task needs no approval any more.
     ///
     /// # Errors
     ///
@@ -361,11 +368,11 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Takes the effects along to another checkpoint of the same task, such as a converted one, which has none yet.
+    /// Takes the effects and approvals along to another checkpoint of the same task, such as a converted one, which has none yet.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where the other has effects; those of [`state`](Ledger::state) and of
+    /// [`ErrorKind::Refused`] where the other has lines of its own; those of [`state`](Ledger::state) and of
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
         if !other.lines()?.is_empty() {
