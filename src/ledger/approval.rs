@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::approval_record::{ApprovalRecord, ApprovalStatus, OfApproval, digest_begins};
 use super::identity::{checked, digest};
 use super::record::{Entries, Line};
-use super::{ATTEMPTS, Ledger, stamp};
+use super::{ATTEMPTS, EffectStatus, Ledger, stamp};
 use crate::checkpoint::{Error, Result};
 use crate::is_blank;
 use crate::shown::{self, quoted};
@@ -163,24 +163,27 @@ pub enum ApprovalDecision {
 
 impl Ledger {
     /// Asks for an approval. Asking again for the same action, while that is pending or approved, changes nothing: an
-    /// agent that was killed after it asked asks again. Once it is denied, used or expired, it is asked anew, and decided
-    /// anew.
+    /// agent that was killed after it asked asks again. Neither is it asked anew once an effect was begun with it that took
+    /// place, or may have: the record says that it is consumed. Else what is denied, expired or consumed is asked anew, and
+    /// decided anew.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while another action is pending or approved under this id, and for
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while another action stands under this id, and for
     /// a time to expire that is none or out of range; those of [`begin`](Ledger::begin).
     pub fn ask(&self, approval: &Approval) -> Result<ApprovalRecord> {
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
             let now = self.now();
             let id = approval.id();
-            if let Some(found) = looked_at(&entries, id, now).filter(ApprovalRecord::is_open) {
+            let found = looked_at(&entries, id, now);
+            let stands = |found: &ApprovalRecord| found.is_open() || may_be_done(&entries, found);
+            if let Some(found) = found.filter(stands) {
                 if found.digest == approval.digest {
                     return Ok(found);
                 }
                 return Err(self.refused(format!(
-                    "{} is {} for another action ({}, and this is {}): have that denied first, or ask under another id",
+                    "{} is {} for another action ({}, and this is {}): ask under another id, or have that denied first if it is not consumed",
                     quoted(id),
                     found.status.as_str(),
                     digest_begins(&found.digest),
@@ -325,6 +328,12 @@ impl ApprovalRecord {
             ApprovalStatus::Expired => format!("{id} expired at {}", stamp(self.expires)),
         }
     }
+}
+
+/// Whether an effect was begun with an approval, and may have taken place.
+fn may_be_done(entries: &Entries, approval: &ApprovalRecord) -> bool {
+    let effect = approval.effect.as_deref().and_then(|id| entries.find(id));
+    effect.is_some_and(|effect| effect.status != EffectStatus::NotDone)
 }
 
 /// The record of an id, as it is at this time.

@@ -34,6 +34,9 @@ pub struct ApprovalRecord {
     pub because: Option<String>,
     /// From when on it is neither decided nor used.
     pub expires: DateTime<Utc>,
+    /// The effect that was begun with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
     /// Which time of asking this is: a decision counts for this one alone.
     pub round: String,
 }
@@ -87,6 +90,7 @@ impl ApprovalRecord {
             by: by.to_owned(),
             because: None,
             expires,
+            effect: None,
             round: random_name(),
         }
     }
@@ -222,6 +226,7 @@ pub(super) fn add(approvals: &mut Vec<ApprovalRecord>, line: &Line) -> Option<bo
                 by: line.by.clone(),
                 because: None,
                 expires: asked.expires,
+                effect: None,
                 round: of.round.clone(),
             };
             match found {
@@ -249,6 +254,7 @@ pub(super) fn add(approvals: &mut Vec<ApprovalRecord>, line: &Line) -> Option<bo
         };
         if !is_in_vain {
             found.because.clone_from(&of.because);
+            found.effect.clone_from(&line.effect);
             found.becomes(status, line.at, &line.by);
         }
     }

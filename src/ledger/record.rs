@@ -118,7 +118,7 @@ pub(super) struct Line {
     pub(super) task: Option<String>,
     /// The id of the effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<String>,
+    pub(super) effect: Option<String>,
     /// Which time of beginning it.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<String>,

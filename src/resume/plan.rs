@@ -147,7 +147,6 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
             let text = text.map(|text| format!(" ({})", shown::quoted(text)));
             text.unwrap_or_default()
         };
-        let is_effect = || ledger.effects.iter().any(|effect| effect.id == approval.id);
         let said = match approval.status {
             ApprovalStatus::Pending if now < approval.expires => {
                 pending.push(approval.id.clone());
@@ -163,7 +162,8 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
                 "Denied by {by}{}, and not to be done",
                 in_brackets(&approval.because)
             ),
-            ApprovalStatus::Consumed if is_effect() => continue,
+            // What came of the effect is said with the others.
+            ApprovalStatus::Consumed if approval.effect.is_some() => continue,
             ApprovalStatus::Consumed => format!(
                 "Approved, and consumed by {by} at {}, so that it may have been done",
                 stamp(approval.since)

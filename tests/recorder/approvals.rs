@@ -230,6 +230,11 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     assert_eq!(lines(&tasks), before + 1, "one line does both");
     assert_eq!(status(&person(&tasks)), ApprovalStatus::Consumed);
     assert!(matches!(begin().unwrap(), EffectDecision::InProgress(_)));
+    // It may take place, so that it is not asked anew.
+    let standing = recorder.ask(&pay(50)).unwrap();
+    assert_eq!(standing.status, ApprovalStatus::Consumed);
+    assert_eq!(standing.effect.as_deref(), Some("invoice 7"));
+    refused(recorder.ask(&pay(500)), "is consumed for another action");
     // What did not take place needs an approval anew, and what did needs none.
     guard.not_done().unwrap();
     refused(begin(), "was consumed already");
@@ -241,6 +246,8 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     guard.done(&7).unwrap();
     for _ in 0..2 {
         assert!(matches!(begin().unwrap(), EffectDecision::AlreadyDone(_)));
+        let standing = recorder.ask(&pay(50)).unwrap();
+        assert_eq!(standing.status, ApprovalStatus::Consumed);
     }
 }
 
