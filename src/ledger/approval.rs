@@ -182,8 +182,12 @@ impl Ledger {
                 if found.digest == approval.digest {
                     return Ok(found);
                 }
+                let next = match found.is_open() {
+                    true => "have that denied first, or ask under another id",
+                    false => "ask under another id",
+                };
                 return Err(self.refused(format!(
-                    "{} is {} for another action ({}, and this is {}): ask under another id, or have that denied first if it is not consumed",
+                    "{} is {} for another action ({}, and this is {}): {next}",
                     quoted(id),
                     found.status.as_str(),
                     digest_begins(&found.digest),
@@ -211,7 +215,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was asked anew since, is expired, was used already, or
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was asked anew since, is expired, was consumed already, or
     /// was denied and is to be approved; for a name that is blank or longer than 256 bytes, and a text of more than 2 KiB.
     /// Those of [`state`](Ledger::state), and whatever keeps the line from being written.
     pub fn decide(
@@ -268,7 +272,7 @@ impl Ledger {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was not asked for, was asked for another action, or is
-    /// pending, denied, expired or used: the error says which. Those of [`begin`](Ledger::begin). After each of them the
+    /// pending, denied, expired or consumed: the error says which. Those of [`begin`](Ledger::begin). After each of them the
     /// action must not be done.
     pub fn consume(&self, approval: &Approval) -> Result<ApprovalRecord> {
         for _ in 0..ATTEMPTS {

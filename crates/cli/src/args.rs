@@ -449,7 +449,7 @@ pub(crate) enum Verb {
     /// Ask a person to approve exactly this command, or this action: COMMAND follows `--`
     ///
     /// The plan says to wait until it is decided. Asking again for the same changes nothing while it is pending or
-    /// approved; another action under the same ID is refused until the earlier one is denied, expired or used.
+    /// approved; another action under the same ID is refused until the earlier one is denied, expired or consumed.
     Ask(Ask),
     /// Approve what was asked for, once
     ///
@@ -465,8 +465,8 @@ pub(crate) enum Verb {
     },
     /// Say whether an action is approved; run the COMMAND that is, once: it follows `--`
     ///
-    /// Without the action it is only looked at: exit 0 says approved and not used yet, 1 pending, 4 denied, expired, used
-    /// or not asked. With --action the approval is used up, which exit 0 says. With COMMAND it is used up in the same step
+    /// Without the action it is only looked at: exit 0 says approved and not used yet, 1 pending, 4 denied, expired, consumed
+    /// or not asked. With --action the approval is consumed, which exit 0 says. With COMMAND it is consumed in the same step
     /// in which COMMAND is begun, as by `ckpt once` with the same ID: the exit code is that of COMMAND; 125 says that it
     /// did not run.
     Approved(Action),
