@@ -107,6 +107,11 @@ pub enum ResumeReason {
         /// Those whose proof is of other files than those that are there.
         outdated: Vec<String>,
     },
+    /// A person is to decide first. Each is a question.
+    AwaitsApproval {
+        /// The ids of what is to be approved.
+        approvals: Vec<String>,
+    },
     /// The task is complete but for these criteria.
     OpenCriteria {
         /// Their names.

@@ -41,14 +41,22 @@
 //! # }
 //! ```
 //!
+//! # What a person decides
+//!
+//! An [`Approval`] is asked for, decided by a person, and used up once, over all processes. A plan with one that is pending
+//! says to wait.
+//!
 //! # How long it lasts
 //!
 //! The ledger lies beside the checkpoint in every store and every format, and belongs to the task: it goes on over
 //! hand-overs, restarts, recoveries, conversions, archives of a crashed or aborted task, and copies to another store.
 //! It ends when the task is archived as complete ([`Ledger::end_with`]) or forgotten. Git does not take it along.
 
+mod approval;
+mod approval_record;
 mod effect;
 mod guard;
+mod identity;
 mod proof;
 mod proofs;
 mod proving;
@@ -62,6 +70,9 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
+pub use approval::{Approval, ApprovalDecision};
+use approval_record::OfApproval;
+pub use approval_record::{ApprovalRecord, ApprovalStatus};
 pub use effect::Effect;
 pub use guard::EffectGuard;
 pub(crate) use proof::StoredProof;
@@ -201,6 +212,10 @@ impl Ledger {
     /// took place.
     pub fn state(&self) -> Result<LedgerState> {
         let mut state = self.read()?.state;
+        let now = self.now();
+        for approval in &mut state.approvals {
+            approval.look_at(now);
+        }
         let is_open = |effect: &EffectRecord| effect.status == EffectStatus::InDoubt;
         if state.effects.iter().any(is_open) {
             let claim = self.claim()?;
@@ -224,7 +239,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
+    /// [`ErrorKind::Refused`] where it needs an [approval](Effect::with_approval) and has none, as for
+    /// [`consume`](Ledger::consume). Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
     /// whatever keeps the line from being written: then the effect must not be brought about.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         let id = effect.id();
@@ -233,13 +249,17 @@ impl Ledger {
             if let Some(found) = entries.find(id)
                 && found.status != EffectStatus::NotDone
             {
-                return self.decide(found.clone());
+                return self.answer(found.clone());
             }
+            let used = effect.approval();
+            let used = used.map(|approval| self.approved(&entries, approval));
+            let used = used.transpose()?.map(|record| OfApproval::of(&record));
             let of_task = self.of(entries.task.clone());
             let mut guard = EffectGuard::new(of_task.clone(), id);
             let (by, attempt) = (&self.by, guard.attempt());
             let processes = (&self.process, self.keeper.as_ref());
-            let begun = Line::begun(self.now(), by, effect, attempt, self.fence, processes);
+            let mut begun = Line::begun(self.now(), by, effect, attempt, self.fence, processes);
+            begun.approval = used.clone();
             match of_task.append(begun, entries.lines, self.fence) {
                 Ok(true) => return Ok(EffectDecision::Do(guard)),
                 Ok(false) => guard.was_not_begun(),
@@ -301,7 +321,8 @@ impl Ledger {
     }
 
     /// Archives the checkpoint of a complete task, of this revision and of no other, and with that ends the ledger. Where
-    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on.
+    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on. What a person has not
+    /// decided is no obstacle: a complete task needs no approval any more.
     ///
     /// # Errors
     ///
@@ -401,22 +422,29 @@ impl Ledger {
         })
     }
 
-    /// Adds a fact about an attempt, whoever has the task by now: who goes on needs it most.
+    /// Adds a fact about an attempt.
     fn tell_of(
         &self,
         id: &str,
         attempt: &str,
         line: impl Fn(&EffectRecord) -> Option<Line>,
     ) -> Result<()> {
+        self.tell(|entries| Ok(line(self.find(entries, id, attempt)?)))
+    }
+
+    /// Adds a fact, if there is one to add, whoever has the task by now: who goes on needs it most.
+    fn tell(&self, line: impl Fn(&Entries) -> Result<Option<Line>>) -> Result<()> {
         let mut pause = Duration::from_millis(2);
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
-            let Some(line) = line(self.find(&entries, id, attempt)?) else {
+            let Some(line) = line(&entries)? else {
                 return Ok(());
             };
             let now = self.now();
             let claim = self.claim()?.filter(|claim| claim.stands(now));
-            match self.append(line, entries.lines, claim.map(|claim| claim.fence)) {
+            let fence = claim.map(|claim| claim.fence);
+            let of_task = self.of(entries.task);
+            match of_task.append(line, entries.lines, fence) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 // Claimed, given back or expired since; a store may see the time otherwise for a while.
@@ -447,7 +475,7 @@ impl Ledger {
         })
     }
 
-    fn decide(&self, mut record: EffectRecord) -> Result<EffectDecision> {
+    fn answer(&self, mut record: EffectRecord) -> Result<EffectDecision> {
         if record.status == EffectStatus::InDoubt {
             self.look_at(&mut record, self.claim()?.as_ref());
         }

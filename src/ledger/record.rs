@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::approval_record::{self, ApprovalRecord, OfApproval};
 use super::{ProofRecord, Receipt, StoredProof};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result};
 
@@ -106,9 +107,9 @@ impl EffectRecord {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Line {
     /// What it says. A text, so that one of a later version is named in the error.
-    is: String,
-    at: DateTime<Utc>,
-    by: String,
+    pub(super) is: String,
+    pub(super) at: DateTime<Utc>,
+    pub(super) by: String,
     /// Which one it is, from 1.
     #[serde(skip)]
     number: usize,
@@ -117,7 +118,7 @@ pub(super) struct Line {
     task: Option<String>,
     /// The id of the effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<String>,
+    pub(super) effect: Option<String>,
     /// Which time of beginning it.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<String>,
@@ -131,6 +132,9 @@ pub(super) struct Line {
     how_to_check: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
+    /// The approval that it is about, or that an effect is begun with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<OfApproval>,
     /// The revision of the complete checkpoint that is about to be archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
@@ -139,7 +143,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    const BEGUN: &str = "begun";
+    pub(super) const BEGUN: &str = "begun";
     const DONE: &str = "done";
     const NOT_DONE: &str = "not-done";
     const LEFT: &str = "left";
@@ -148,7 +152,7 @@ impl Line {
     const GOES_ON: &str = "goes-on";
     const PROVED: &str = "proved";
 
-    fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
+    pub(super) fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
         Line {
             is: is.to_owned(),
             at,
@@ -273,6 +277,8 @@ pub struct LedgerState {
     /// The newest proof of each piece of work, in the order in which they were recorded: one of several pieces where the
     /// same command over the same inputs showed them.
     pub proofs: Vec<ProofRecord>,
+    /// The approvals, in the order in which they were first asked for.
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 /// What the lines of a ledger come to.
@@ -341,6 +347,13 @@ impl Entries {
                 line.number
             ))
         };
+        let of_approval = approval_record::add(&mut self.state.approvals, &line);
+        match of_approval {
+            Some(true) if line.effect.is_none() => return Ok(()),
+            Some(false) => return Err(unknown(&line.is)),
+            // An effect that is begun uses its approval up.
+            _ => {}
+        }
         let (Some(id), Some(name)) = (line.effect, line.attempt) else {
             return Err(unknown(&line.is));
         };

@@ -129,7 +129,7 @@ impl Resume {
         if let Some(damage) = &found.damage {
             plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
         }
-        plan::heed_ledger(&mut plan, &found.ledger);
+        plan::heed_ledger(&mut plan, &found.ledger, found.now);
         plan::heed_proofs(&mut plan, &found.proofs);
         plan::heed_holder(&mut plan, found.held.as_ref());
         plan::heed_version(&mut plan, found.newer);

@@ -11,6 +11,7 @@
 mod common;
 
 mod agent_session;
+mod approvals;
 mod beating;
 mod beginning;
 mod build_pipeline;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::settings::{self, Origin, Setting, variable};
-use crate::verbs::{Once, Prove, Settle, hook};
+use crate::verbs::{Action, Ask, Decide, Once, Prove, Settle, hook};
 use crate::{help, inputs};
 
 /// What follows the list of verbs in `ckpt --help`.
@@ -452,6 +452,30 @@ pub(crate) enum Verb {
     /// run, and both come again. The exit code is that of COMMAND; 125 says that it did not run: because it is in doubt whether
     /// it took place, because another is at it, or because of an error.
     Once(Once),
+    /// Ask a person to approve exactly this command, or this action: COMMAND follows `--`
+    ///
+    /// The plan says to wait until it is decided. Asking again for the same changes nothing while it is pending or
+    /// approved; another action under the same ID is refused until the earlier one is denied, expired or consumed.
+    Ask(Ask),
+    /// Approve what was asked for, once
+    ///
+    /// It goes through whoever has claimed the task. NAME is no proof of who decides.
+    Approve(Decide),
+    /// Deny what was asked for, also where it was approved and is not used yet
+    Deny {
+        #[command(flatten)]
+        decide: Decide,
+        /// Why, for the agent
+        #[arg(long, value_name = "TEXT")]
+        because: Option<String>,
+    },
+    /// Say whether an action is approved; run the COMMAND that is, once: it follows `--`
+    ///
+    /// Without the action it is only looked at: exit 0 says approved and not used yet, 1 pending, 4 denied, expired, consumed
+    /// or not asked. With --action the approval is consumed, which exit 0 says. With COMMAND it is consumed in the same step
+    /// in which COMMAND is begun, as by `ckpt once` with the same ID: the exit code is that of COMMAND; 125 says that it
+    /// did not run.
+    Approved(Action),
     /// List what the task did outside of its checkpoint with `ckpt once`, and settle what is in doubt
     ///
     /// Exit code 1 says that something is in doubt.
@@ -599,6 +623,11 @@ impl Verb {
             | Verb::Doctor { place: file, .. }
             | Verb::Effects { file, .. }
             | Verb::Check { file, .. }
+            | Verb::Approve(Decide { file, .. })
+            | Verb::Deny {
+                decide: Decide { file, .. },
+                ..
+            }
             | Verb::List { place: file } => file.as_deref(),
             _ => None,
         }

@@ -52,8 +52,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Changing",
         &[
-            "once", "prove", "set", "release", "restore", "recover", "archive", "copy", "prune",
-            "forget",
+            "once", "prove", "ask", "approve", "deny", "approved", "set", "release", "restore",
+            "recover", "archive", "copy", "prune", "forget",
         ],
     ),
     (
@@ -66,7 +66,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 79] = [
+const EXAMPLES: [(&str, &str); 83] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -113,6 +113,13 @@ const EXAMPLES: [(&str, &str); 79] = [
     ),
     ("check", "ckpt check --rerun"),
     ("effects", "ckpt effects --done 'release 1.4'"),
+    ("ask", "ckpt ask 'release 1.4' -- ./release 1.4"),
+    ("approve", "ckpt approve 'release 1.4' --by Ann"),
+    (
+        "deny",
+        "ckpt deny 'release 1.4' --by Ann --because 'not on a Friday'",
+    ),
+    ("approved", "ckpt approved 'release 1.4' -- ./release 1.4"),
     ("unblock", "ckpt unblock"),
     ("heartbeat", "ckpt heartbeat"),
     ("context", "ckpt context --used 0.78"),

@@ -1,5 +1,6 @@
 //! What each verb does.
 
+pub(crate) mod approvals;
 mod archive;
 mod busy;
 mod claim;
@@ -38,6 +39,7 @@ mod validate;
 
 use std::path::Path;
 
+use agent_checkpoint::ledger::ApprovalDecision;
 use agent_checkpoint::store::{CopyOptions, Keep, Recovery};
 use chrono::{DateTime, Utc};
 
@@ -48,6 +50,7 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::stdin;
 
+pub(crate) use approvals::{Action, Ask, Decide};
 pub(crate) use effects::Settle;
 pub(crate) use once::{Once, refused_words, wait_and_run};
 pub(crate) use prove::Prove;
@@ -261,6 +264,10 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Doctor { place, fix } => doctor::run(place.as_deref(), fix, global),
         Verb::Hook(called) => hook::run(&called, global),
         Verb::Once(once) => Ok(once::run(&once, global)),
+        Verb::Ask(ask) => ask.run(global),
+        Verb::Approve(decide) => decide.run(&ApprovalDecision::Approved, global),
+        Verb::Deny { decide, because } => decide.run(&ApprovalDecision::Denied { because }, global),
+        Verb::Approved(action) => approvals::approved(&action, global),
         Verb::Effects { file, settle } => effects::run(file.as_deref(), &settle, global),
         Verb::Prove(prove) => prove::run(&prove, global),
         Verb::Check { file, rerun } => prove::check(file.as_deref(), rerun, global),

@@ -93,7 +93,10 @@ impl Task {
 
 /// The verbs that are tried below, and `copy`, which has tests of its own.
 const TRIED: &[&str] = &[
+    "approve",
+    "approved",
     "archive",
+    "ask",
     "batch",
     "block",
     "check",
@@ -103,6 +106,7 @@ const TRIED: &[&str] = &[
     "convert",
     "copy",
     "decide",
+    "deny",
     "detail",
     "detect",
     "diff",
@@ -202,6 +206,26 @@ fn an_effect_happens_once_until_its_complete_task_is_archived() {
         task.run(0, &["archive", "--as", "complete"]);
         task.run(0, &["start", "--plan", "More"]);
         assert_eq!(task.project.expect(0, &again).out, "sent twice\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_approved_runs_once() {
+    for task in Task::begun() {
+        let of = |verb: &'static str| {
+            let words = &task.on(&[verb, "mail"])[..];
+            [words, &["--", "sh", "-c", "echo sent; exit 3"]].concat()
+        };
+        task.project.expect(125, &of("approved"));
+        task.project.expect(0, &of("ask"));
+        task.says(0, &["deny", "mail", "--by", "Ann"], "denied ");
+        task.project.expect(125, &of("approved"));
+        task.project.expect(0, &of("ask"));
+        task.says(0, &["approve", "mail", "--by", "Ann"], "approved ");
+        for _ in 0..2 {
+            assert_eq!(task.project.expect(3, &of("approved")).out, "sent\n");
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod addressing;
+mod approving;
 mod bad_input;
 mod batching;
 mod claiming;
