@@ -4,6 +4,7 @@ mod claims;
 mod store;
 mod writes;
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
@@ -134,7 +135,7 @@ pub(crate) struct Broken {
 #[derive(Default)]
 pub(crate) struct Own {
     pub(crate) waiting: Mutex<Option<(Key, Document)>>,
-    pub(crate) line: Mutex<Option<(Key, String)>>,
+    pub(crate) lines: Mutex<VecDeque<(Key, String)>>,
     pub(crate) failed: Mutex<bool>,
 }
 

@@ -147,6 +147,9 @@ impl CheckpointStore for Broken {
     }
 }
 
+/// How many lines wait in the process that added them, so that nearly every kill loses some.
+const MOST_WAITING: usize = 6;
+
 impl Beside for Broken {
     fn dropped(&self, key: &Key) -> Result<Vec<Dropped>> {
         self.right.beside().dropped(&self.name(key))
@@ -181,8 +184,9 @@ impl Beside for Broken {
             }
             EndsLedgers if self.right.load(key)?.is_none() => lines.clear(),
             AddsLinesLater => {
-                let waiting = self.own.line.lock().unwrap().clone();
-                lines.extend(waiting.filter(|(of, _)| of == key).map(|(_, line)| line));
+                let waiting = self.own.lines.lock().unwrap();
+                let of_key = waiting.iter().filter(|(of, _)| of == key);
+                lines.extend(of_key.map(|(_, line)| line.clone()));
             }
             _ => {}
         }
@@ -208,13 +212,19 @@ impl Beside for Broken {
             }
             AddsLinesLater => {
                 check_ledger_line(line)?;
-                let waits = self.own.line.lock().unwrap().take();
-                if let Some((_, waits)) = waits {
-                    add(&waits, beside.ledger(key)?.len())?;
+                let mut waiting = self.own.lines.lock().unwrap();
+                let there = beside.ledger(key)?.len();
+                let of_key = waiting.iter().filter(|(of, _)| of == key);
+                if there + of_key.count() != at {
+                    return Ok(false);
                 }
-                let is_next = beside.ledger(key)?.len() == at;
-                *self.own.line.lock().unwrap() = is_next.then(|| (key.clone(), line.to_owned()));
-                Ok(is_next)
+                waiting.push_back((key.clone(), line.to_owned()));
+                if waiting.len() > MOST_WAITING
+                    && let Some((_, first)) = waiting.pop_front()
+                {
+                    add(&first, there)?;
+                }
+                Ok(true)
             }
             AddsNoLines => Ok(true),
             ForgetsNoLedger => {
