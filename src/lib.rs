@@ -179,8 +179,8 @@ pub mod _guide {
     #[doc = include_str!("../docs/guide/resume.md")]
     pub mod resume {}
 
-    #[doc = include_str!("../docs/guide/effects.md")]
-    pub mod effects {}
+    #[doc = include_str!("../docs/guide/ledger.md")]
+    pub mod ledger {}
 
     #[doc = include_str!("../docs/guide/fleet.md")]
     pub mod fleet {}
