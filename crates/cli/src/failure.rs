@@ -39,6 +39,8 @@ pub(crate) struct Failure {
     pub(crate) key: Option<String>,
     /// Which of several reports it is about.
     pub(crate) report: Option<usize>,
+    /// What an error of the library says, without the options of the command line.
+    pub(crate) said: Option<String>,
 }
 
 /// A failure as `--json` prints it.
@@ -62,6 +64,7 @@ impl Failure {
             file: None,
             key: None,
             report: None,
+            said: None,
         }
     }
 
@@ -137,7 +140,8 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let mut message = chain(&error);
+        let said = chain(&error);
+        let mut message = said.clone();
         if let ErrorKind::Corrupt(corrupt) = error.kind() {
             let advice = advice(&error, corrupt);
             message = format!("{message}; {advice}");
@@ -150,6 +154,7 @@ impl From<Error> for Failure {
             file: error.path().map(Path::to_path_buf),
             key: error.key().map(ToString::to_string),
             report: error.report(),
+            said: Some(said),
         }
     }
 }

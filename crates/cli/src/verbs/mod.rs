@@ -27,6 +27,7 @@ mod resume;
 mod revision;
 mod scan;
 mod schema;
+pub mod served;
 mod set;
 mod show;
 mod stale;
