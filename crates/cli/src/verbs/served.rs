@@ -12,8 +12,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered, Resume, ResumeDecision};
 use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::{
-    Error, Fence, Handoff, Key, Operation, OperationContext, Report, Revision,
-    RuleContext,
+    Error, Fence, Handoff, Key, Operation, OperationContext, Report, Revision, RuleContext,
 };
 use chrono::{DateTime, Utc};
 
@@ -113,7 +112,10 @@ impl Served {
         // These are of a call.
         (global.key, global.slot, global.fence) = (None, None, None);
         let Some(store) = &global.store else {
-            return Err("which store? Name it with --store PATH, or with CKPT_STORE or in ckpt.toml".to_owned());
+            return Err(
+                "which store? Name it with --store PATH, or with CKPT_STORE or in ckpt.toml"
+                    .to_owned(),
+            );
         };
         if store.as_os_str().is_empty() {
             return Err("the store is an empty path; name one".to_owned());
@@ -222,7 +224,8 @@ impl Served {
         slot.or_else(|| super::list::key(row, &self.global))
     }
 
-    /// The prompt of a resume that goes on, of about so many tokens; `None` where no agent may go on.
+    /// The prompt of a resume that goes on; `None` where no agent may go on. It has about so many tokens: as many as are
+    /// given, else as `ckpt.toml` says, else the usual number.
     ///
     /// # Errors
     ///
@@ -231,13 +234,13 @@ impl Served {
         &self,
         resume: &Resume,
         budget_tokens: Option<usize>,
-        most: usize,
+        usual: usize,
     ) -> Result<Option<Rendered>, Refused> {
         if resume.plan.decision >= ResumeDecision::Wait {
             return Ok(None);
         }
-        let budget = budget_tokens.or(self.budget_tokens).unwrap_or(most);
-        let options = PromptOptions::new().with_budget_tokens(budget.min(most));
+        let budget = budget_tokens.or(self.budget_tokens).unwrap_or(usual);
+        let options = PromptOptions::new().with_budget_tokens(budget);
         let rendered = self.prompts.render("resume", resume, &options);
         Ok(Some(rendered.map_err(|error| Refused::from(&error))?))
     }
@@ -376,10 +379,7 @@ impl Task {
     /// Why the protocol does not let this agent go on.
     pub fn take_up(&self) -> Result<(), Refused> {
         let context = OperationContext::at(self.now())
-            .by(
-                self.global.agent.as_deref(),
-                self.global.session.as_deref(),
-            )
+            .by(self.global.agent.as_deref(), self.global.session.as_deref())
             .with_rules(RuleContext::none().with_key(self.key()));
         let checkpoints = self.target.any_checkpoints(&self.global);
         let taken_up = checkpoints.take_up(self.key(), &context);
@@ -453,7 +453,8 @@ impl Task {
 
     fn said(&self, outcome: Result<Outcome, Failure>) -> Result<Said, Refused> {
         let outcome = outcome.map_err(|failure| self.refused(failure))?;
-        let here = |text: &str| without_place(text, self.key().as_str(), &self.target.path, &self.place);
+        let here =
+            |text: &str| without_place(text, self.key().as_str(), &self.target.path, &self.place);
         Ok(Said {
             lines: outcome.out.lines().map(here).collect(),
             notes: outcome.notes.iter().map(|note| here(note)).collect(),
@@ -476,7 +477,9 @@ impl Refused {
         // What is said of a key need not begin with it.
         let rest = rest.map(|rest| rest.strip_prefix(&format!(" ({key})")).unwrap_or(rest));
         let rest = rest.or(message.strip_prefix(key).filter(|_| !key.is_empty()));
-        let message = rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&message);
+        let message = rest
+            .and_then(|rest| rest.strip_prefix(": "))
+            .unwrap_or(&message);
         Refused {
             code: failure.code,
             message: without_place(message, key, &file, place),
@@ -498,7 +501,11 @@ impl From<&Error> for Refused {
 /// A text without the path of a checkpoint and of its store: a caller knows keys, and no more.
 fn without_place(text: &str, key: &str, file: &Path, place: &str) -> String {
     let mut text = text.to_owned();
-    for (path, instead) in [(file.to_path_buf(), key), (PathBuf::from(place), "the store")] {
+    let paths = [
+        (file.to_path_buf(), key),
+        (PathBuf::from(place), "the store"),
+    ];
+    for (path, instead) in paths {
         // A path such as `c` may be any word.
         let is_path = path.is_absolute() || is_address(&path) || path.components().count() > 1;
         if is_path {
