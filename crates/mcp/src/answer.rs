@@ -38,14 +38,14 @@ impl From<Answer> for CallToolResult {
 /// Why a call came to nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
-    code: String,
+    code: &'static str,
     message: String,
 }
 
 impl Failed {
-    pub(crate) fn new(code: &str, message: impl Into<String>) -> Failed {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Failed {
         Failed {
-            code: code.to_owned(),
+            code,
             message: message.into(),
         }
     }
@@ -60,7 +60,7 @@ impl Failed {
 
     /// The code, what failed and why, and what to do next.
     pub(crate) fn text(&self) -> String {
-        let next = next(&self.code);
+        let next = next(self.code);
         let next = next.map_or_else(String::new, |next| format!(". Next: {next}"));
         let message = bounds::line(self.message.trim_end_matches('.'));
         format!("{}: {message}{next}.", self.code)

@@ -65,7 +65,8 @@ fn cut(mut text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
-    let end = text.floor_char_boundary(most);
+    let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));
+    let end = end.unwrap_or_default();
     let left_out = text.len() - end;
     text.truncate(end);
     text.push_str(&format!("… [{left_out} more bytes are left out]"));

@@ -365,7 +365,10 @@ impl Calls {
         fence: Option<Fence>,
     ) -> Result<Judged, Failed> {
         let task = self.served.read(call)?;
-        let resume = task.resume(recording(&task, &call.key, fence), false)?;
+        // What a process of this agent left that is gone is the agent's to go on with, in any session.
+        let agent = call.agent.as_deref().unwrap_or_default();
+        let is_left = claim_of(&task)?.is_some_and(|claim| claim.is_left_by_dead(agent));
+        let resume = task.resume(recording(&task, &call.key, fence), is_left)?;
         let budget = budget_tokens.map(|tokens| tokens.clamp(200, LARGEST) as usize);
         let rendered = self.served.prompt(&resume, budget, USUAL)?;
         Ok(Judged::new(&call.key, &resume, rendered))
@@ -428,7 +431,7 @@ fn time(claim: &Claim) -> String {
 /// That a task is the caller's.
 fn ownership(word: &str, begun: &Begun) -> String {
     format!(
-        "{word}: {} is yours until {}; each report renews that. Fence: {}. Show it with `report`, `decide` and `hand_over`.",
+        "{word}: {} is yours until {}; reports renew that. Fence: {}. Show it with `report`, `decide` and `hand_over`.",
         begun.key,
         begun.claimed_until.as_deref().unwrap_or_default(),
         begun.fence.unwrap_or_default(),

@@ -20,7 +20,7 @@ use super::{operate, own, resume, start, status};
 use crate::address::Target;
 use crate::args::{Global, Line, Status, Verb, parse_words};
 use crate::backend::{is_address, shown};
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::named::{is_folder, is_host_named};
 use crate::output::Outcome;
 use crate::read;
@@ -82,7 +82,7 @@ pub struct Said {
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// What kind of failure it is, in a word.
-    pub code: String,
+    pub code: &'static str,
     /// What failed and why, without the place of the store.
     pub message: String,
     /// Which of several reports it is about.
@@ -471,7 +471,8 @@ impl std::fmt::Debug for Task {
 impl Refused {
     fn of(failure: Failure, key: &str, place: &str) -> Refused {
         let file = failure.file.unwrap_or_default();
-        let message = failure.said.unwrap_or(failure.message);
+        let said = failure.source.as_deref().map(|error| chain(error));
+        let message = said.unwrap_or(failure.message);
         let begin = file.display().to_string();
         let rest = message.strip_prefix(&begin).filter(|_| !begin.is_empty());
         // What is said of a key need not begin with it.
@@ -491,7 +492,7 @@ impl Refused {
 impl From<&Error> for Refused {
     fn from(error: &Error) -> Refused {
         Refused {
-            code: error.code().to_owned(),
+            code: error.code(),
             message: error.to_string(),
             report: error.report(),
         }

@@ -87,7 +87,7 @@ pub(super) fn first(
         .map_err(|error| match error.kind() {
             ErrorKind::Refused { .. } => Failure {
                 exit: Exit::Failed,
-                code: "usage".to_owned(),
+                code: "usage",
                 ..at(error)
             },
             _ => at(error),

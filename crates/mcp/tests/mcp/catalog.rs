@@ -149,3 +149,35 @@ fn the_pages_of_the_formats_and_the_schema_are_resources() {
         assert!(error["error"]["message"].is_string());
     }
 }
+
+#[test]
+fn the_page_has_each_tool_what_it_takes_and_each_option() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let page = std::fs::read_to_string(format!("{root}/docs/mcp.md")).unwrap();
+    for tool in tools(&[]) {
+        let members = tool["inputSchema"]["properties"].as_object().unwrap();
+        let name = tool["name"].as_str().unwrap();
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")))
+            .unwrap();
+        for member in members.keys() {
+            assert!(row.contains(&format!("`{member}`")), "{name}: {member}");
+        }
+    }
+    let (_folder, store) = place();
+    let help = crate::client::command(&store)
+        .arg("--help")
+        .output()
+        .unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let options = help
+        .split_whitespace()
+        .filter(|word| word.starts_with("--"));
+    let mut count = 0;
+    for option in options.filter(|option| !["--help", "--version"].contains(option)) {
+        assert!(page.contains(&format!("`{option}")), "{option}");
+        count += 1;
+    }
+    assert!(count >= 8, "{help}");
+}

@@ -75,7 +75,7 @@ fn an_agent_goes_on_where_a_killed_one_stopped() {
     let done: Vec<&str> = task
         .completed_steps
         .iter()
-        .map(|step| step.description.as_str())
+        .map(|step| step.step.as_deref().unwrap())
         .collect();
     assert_eq!(done, ["Wired toggle", "Write tests"]);
     assert!(
