@@ -58,6 +58,11 @@ impl Failed {
         Failed::new("refused", message)
     }
 
+    /// Has other words in the place of these.
+    pub(crate) fn replace(&mut self, words: &str, instead: &str) {
+        self.message = self.message.replace(words, instead);
+    }
+
     /// The code, what failed and why, and what to do next.
     pub(crate) fn text(&self) -> String {
         let next = next(self.code);

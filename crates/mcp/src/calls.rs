@@ -13,6 +13,7 @@ use chrono::{SecondsFormat, TimeDelta};
 
 use crate::answer::{Answer, Begun, Failed, Judged, Saved, TaskRow, Tasks};
 use crate::bounds;
+use crate::details;
 use crate::inputs;
 
 /// The size of a prompt where nothing else is said, and the largest one, in tokens of 4 bytes.
@@ -67,7 +68,11 @@ impl Calls {
                 false => self.found(&call, input.budget_tokens),
             };
         }
-        let (first, handoff) = task.first(&input.plan)?;
+        let format = task.format();
+        let given = details::read(format, input.details)?;
+        let first = task.first(&input.plan, given);
+        let (first, handoff) =
+            first.map_err(|refused| details::in_members(format, refused.into()))?;
         let claimed = self.claim(&task, &caller)?;
         let fence = claimed.claim.fence;
         let begun = self
@@ -238,7 +243,14 @@ impl Calls {
         };
         inputs::name("to", to)?;
         self.keep(&task, fence)?;
-        let said = task.reassign(to)?;
+        let said = task.reassign(to, Owner::new(to).session);
+        let said = said.map_err(|refused| match refused.code {
+            "unsupported" => Failed::refused(format!(
+                "a checkpoint of {} stays with its agent; leave `to` out to give the claim back",
+                task.format().name()
+            )),
+            _ => refused.into(),
+        })?;
         // A protocol's own way to give a task away leaves the claim.
         let claimed = task.store().claimed(task.key()).ok().flatten();
         let is_own = |claim: &Claim| claim.fence == fence && claim.stands(task.now());

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use agent_checkpoint::Operation;
-use agent_checkpoint::formats::Format;
+use agent_checkpoint::formats::{Format, Formats};
 use agent_checkpoint::schema::schema;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::answer::{Begun, Judged, Saved, Tasks};
-use crate::inputs;
+use crate::{details, inputs};
 
 /// What a tool does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,14 +97,14 @@ pub(crate) const ALL: [Entry; 6] = [
 ];
 
 /// The tools that a server offers, whose checkpoints are all of this format, if one is given.
-pub(crate) fn tools(reads_only: bool, format: Option<&Format>) -> Vec<Tool> {
+pub(crate) fn tools(reads_only: bool, formats: &Formats, format: Option<&Format>) -> Vec<Tool> {
     let offered = ALL.iter().filter(|entry| !reads_only || entry.reads_only());
-    offered.map(|entry| tool(entry, format)).collect()
+    offered.map(|entry| tool(entry, formats, format)).collect()
 }
 
-fn tool(entry: &Entry, format: Option<&Format>) -> Tool {
+fn tool(entry: &Entry, formats: &Formats, format: Option<&Format>) -> Tool {
     let (input, output) = match entry.does {
-        Does::Begin => (input::<inputs::Begin>(), object::<Begun>()),
+        Does::Begin => (begin(formats, format), object::<Begun>()),
         Does::Report => (report(format), object::<Saved>()),
         Does::Decide => (input::<inputs::Decide>(), object::<Saved>()),
         Does::Resume => (input::<inputs::Resume>(), object::<Judged>()),
@@ -140,6 +140,14 @@ pub(crate) fn operations(format: Option<&Format>) -> Value {
         }
     }
     operation
+}
+
+fn begin(formats: &Formats, format: Option<&Format>) -> JsonObject {
+    let mut begin = input::<inputs::Begin>();
+    if let Some(Value::Object(members)) = begin.get_mut("properties") {
+        members.insert("details".to_owned(), details::schema(formats, format));
+    }
+    begin
 }
 
 fn report(format: Option<&Format>) -> JsonObject {

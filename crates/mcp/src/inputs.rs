@@ -26,6 +26,9 @@ pub(crate) struct Begin {
     #[serde(default)]
     #[schemars(length(max = 500))]
     pub(crate) plan: Vec<String>,
+    /// What a first checkpoint of this format has besides the plan.
+    #[serde(default)]
+    pub(crate) details: Map<String, Value>,
     /// Your name, which stays the same over all of your sessions. Leave it out to use the one of the server.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) agent: Option<String>,

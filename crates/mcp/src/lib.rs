@@ -5,6 +5,7 @@ mod args;
 mod bounds;
 mod calls;
 mod catalog;
+mod details;
 mod inputs;
 mod resources;
 mod server;

@@ -45,7 +45,7 @@ impl Server {
     pub(crate) fn new(args: &Args, formats: Formats) -> Result<Server, String> {
         let served = Served::new(&args.options(), &formats)?;
         Ok(Server {
-            tools: Arc::new(catalog::tools(args.read_only, served.format())),
+            tools: Arc::new(catalog::tools(args.read_only, &formats, served.format())),
             calls: Arc::new(Calls::new(served, args.time_to_live)),
             reads_only: args.read_only,
             writes: Arc::default(),

@@ -348,13 +348,17 @@ impl Task {
         Ok(stored.map(|stored| stored.revision))
     }
 
-    /// The first checkpoint of a task with this plan, and what it says.
+    /// The first checkpoint of a task with this plan and these values of the format's own, and what it says.
     ///
     /// # Errors
     ///
     /// Why the format takes no such plan, or why there can be no checkpoint of this key.
-    pub fn first(&self, plan: &[String]) -> Result<(Document, Handoff), Refused> {
-        let first = start::first(&self.target, plan, &self.global);
+    pub fn first(&self, plan: &[String], given: Given) -> Result<(Document, Handoff), Refused> {
+        let global = Global {
+            given,
+            ..self.global.clone()
+        };
+        let first = start::first(&self.target, plan, &global);
         let first = first.map_err(|failure| self.refused(failure))?;
         let handoff = start::handoff(&self.target, &first);
         let handoff = handoff.map_err(|failure| self.refused(failure))?;
@@ -402,18 +406,23 @@ impl Task {
         self.said(outcome)
     }
 
-    /// Gives the task to another agent, and the claim back.
+    /// Gives the task to another agent, and the claim back. This session is the other agent's, where the protocol names
+    /// it.
     ///
     /// # Errors
     ///
     /// Why it cannot be given.
-    pub fn reassign(&self, to: &str) -> Result<Said, Refused> {
+    pub fn reassign(&self, to: &str, session: String) -> Result<Said, Refused> {
         let mut verbs = self.format().verbs().iter();
         let outcome = match verbs.find(|own| own.name == "reassign") {
             Some(own) => {
                 let mut given = Given::default();
                 given.set("to", GivenValue::Text(to.to_owned()));
-                own::run_on(&self.target, own, &given, &self.global)
+                let global = Global {
+                    session: Some(session),
+                    ..self.global.clone()
+                };
+                own::run_on(&self.target, own, &given, &global)
             }
             None => {
                 let report = Operation::Reassign { to: to.to_owned() }.into();

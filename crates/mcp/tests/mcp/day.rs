@@ -235,3 +235,66 @@ fn the_prompt_of_a_task_is_a_resource_and_a_prompt() {
     let resumed = client.call("resume", json!({ "key": "a b/ü" }));
     assert!(text(&resumed).contains("# Resuming Task: a b/ü"));
 }
+
+#[test]
+fn a_format_has_details_of_its_own_and_its_own_way_to_hand_over() {
+    let (_folder, store) = place();
+    let mut client = Client::with(&store, &["--format", "agent-session"]);
+    let key = "Secondary-A";
+    let mut begin =
+        json!({ "key": key, "plan": ["One", "Two"], "agent": key, "session": "session-1" });
+    let missing = client.refused("begin", begin.clone());
+    assert!(
+        missing.contains("needs a feature (details.task)"),
+        "{missing}"
+    );
+    begin["details"] = json!({ "task": "Login" });
+    let fence = client.done("begin", begin)["fence"].as_u64().unwrap();
+    let over = json!({ "key": key, "fence": fence, "to": "Secondary-B" });
+    client.done("hand_over", over);
+    let goes_on = json!({ "key": "Secondary-B", "agent": "Secondary-B", "session": "session-2", "carry_on": true });
+    let begun = client.done("begin", goes_on);
+    assert_eq!(begun["outcome"], "carried_on");
+    assert_eq!(begun["next"], "One");
+
+    let mut client = Client::with(&store, &["--format", "sitebuilder", "--agent", "media"]);
+    for (details, said) in [
+        (
+            json!({ "task": 7 }),
+            "details.task is not as its schema says",
+        ),
+        (json!({ "total": -1 }), "details.total is not"),
+        (json!({ "criteria": ["a", " "] }), "details.criteria is not"),
+        (
+            json!({ "spec": "x" }),
+            "sitebuilder takes task, title, agent-name, criteria, total",
+        ),
+    ] {
+        let refused = client.refused(
+            "begin",
+            json!({ "key": "media-T210", "plan": ["s1"], "details": details }),
+        );
+        assert!(refused.contains(said), "{refused}");
+    }
+    let details = json!({ "task": "T210", "criteria": ["Fast"], "total": 3 });
+    let begin = json!({ "key": "media-T210", "plan": ["s1"], "details": details });
+    let fence = client.done("begin", begin)["fence"].as_u64().unwrap();
+    let stays = client.refused(
+        "hand_over",
+        json!({ "key": "media-T210", "fence": fence, "to": "other" }),
+    );
+    assert!(stays.contains("stays with its agent"), "{stays}");
+
+    let mut client = Client::with(&store, &["--format", "build-pipeline"]);
+    for details in [
+        json!({ "spec": "/etc/passwd" }),
+        json!({ "task": "B-1", "title": "B" }),
+    ] {
+        let refused = client.refused("begin", json!({ "key": "B-1", "details": details }));
+        assert!(
+            refused.contains("takes task, title, revision")
+                || refused.contains("ckpt start --spec FILE"),
+            "{refused}"
+        );
+    }
+}
