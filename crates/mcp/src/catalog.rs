@@ -133,10 +133,7 @@ pub(crate) fn operations(format: Option<&Format>) -> Value {
     if let Some(variants) = operation["oneOf"].as_array_mut() {
         variants.retain(is_had);
         for variant in variants {
-            variant["properties"]["force"] = json!({
-                "description": "Make a transition that the protocol does not have.",
-                "type": "boolean",
-            });
+            variant["properties"]["force"] = json!({ "type": "boolean" });
         }
     }
     operation

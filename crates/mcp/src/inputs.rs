@@ -52,7 +52,8 @@ pub(crate) struct ReportAll {
     pub(crate) key: String,
     /// The fence that `begin` gave you for this task.
     pub(crate) fence: u64,
-    /// What happened, in order. All of it is saved as one change, or nothing.
+    /// What happened, in order. All of it is saved as one change, or nothing. With "force": true an operation makes a
+    /// transition that the protocol does not have.
     #[serde(deserialize_with = "values")]
     #[schemars(with = "Vec<Value>", length(min = 1, max = 500))]
     pub(crate) operations: Vec<Value>,
