@@ -17,8 +17,6 @@ fi
 agent=$1 store=$2 key=$3
 session=$$-$(date +%s)
 fence=
-prompt=$(mktemp)
-trap 'rm -f "$prompt"' EXIT
 
 # One place for what every call needs: which checkpoint, who writes, and the fence that shows whose turn it is.
 report() {
@@ -57,12 +55,10 @@ begin() {
     say "goes on with what is there"
 }
 
-# The prompt for the agent that goes on, or nothing when the task is complete (exit 4).
+# The next step begins. None is left where nothing is printed (exit 1).
 next_step() {
     status=0
-    report resume --json >"$prompt" 2>/dev/null || status=$?
-    [ $status -le 1 ] || return $status
-    step=$(sed -n 's/^    "start_at": "\(.*\)",$/\1/p' "$prompt")
+    step=$(report step start) || status=$?
     [ -n "$step" ]
 }
 
@@ -91,7 +87,6 @@ END
 begin
 while next_step; do
     say "begins: $step"
-    report step start "$step" >/dev/null
     work "$step"
     report step done --modified "$file" >/dev/null
     # Only after the checkpoint says so: killed before it, the step is done again.
@@ -99,5 +94,6 @@ while next_step; do
     say "done: $step"
 done
 
+[ $status -eq 1 ] || exit $status
 report release >/dev/null
 say "nothing is left"

@@ -100,6 +100,18 @@ pub enum ResumeReason {
     },
     /// The ledger of effects cannot be read.
     EffectsUnknown,
+    /// Work is recorded as finished, and its newest proof does not show that.
+    Proofs {
+        /// The steps, criteria and gates whose proof failed.
+        failed: Vec<String>,
+        /// Those whose proof is of other files than those that are there.
+        outdated: Vec<String>,
+    },
+    /// A person is to decide first. Each is a question.
+    AwaitsApproval {
+        /// The ids of what is to be approved.
+        approvals: Vec<String>,
+    },
     /// The task is complete but for these criteria.
     OpenCriteria {
         /// Their names.

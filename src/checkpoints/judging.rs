@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::Checkpoints;
 use super::dropped::{NEWEST, cut_from};
-use crate::checkpoint::{Checkpoint, Error, Key, Result, Revision, Timestamp, read};
+use crate::checkpoint::{Checkpoint, Key, Result, Revision, Timestamp, read};
 use crate::json::{Document, Reading};
 use crate::liveness::Liveness;
-use crate::staleness::{Basis, Fingerprints, Reason, Staleness, Tracking};
+use crate::staleness::{Basis, Fingerprints, Reason, Staleness};
 use crate::store::Stored;
 
 impl<C: Checkpoint> Checkpoints<C> {
@@ -50,17 +50,10 @@ impl<C: Checkpoint> Checkpoints<C> {
         cut: &[C],
         root: &Path,
     ) -> Result<Staleness> {
-        // A wrong root would make every file missing, and its work to be done again.
-        if !root.as_os_str().is_empty() && !root.is_dir() {
-            return Err(Error::not_a_folder().with_path(root));
-        }
         let checkpoint = &reading.value;
         let mut files = checkpoint.files();
         files.extend(cut.iter().flat_map(Checkpoint::files));
-        let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
-        let mut tracking =
-            tracking.of_checkpoint(self.store.beside().document_file(key), C::layout());
-        tracking.root = root.to_path_buf();
+        let tracking = self.ground(key, root)?;
         let fingerprints = self.fingerprints(key, revision)?;
         // It has the files of all that was moved out, however long ago.
         let recorded = fingerprints.iter().flat_map(|prints| prints.files.keys());

@@ -4,6 +4,7 @@ mod dropped;
 mod extension;
 mod judging;
 mod loading;
+mod proving;
 mod reporting;
 mod resuming;
 mod rollback;
@@ -199,7 +200,7 @@ impl<C> Checkpoints<C> {
         &*self.store
     }
 
-    /// The ledger of a task: its effects outside of the checkpoint, which no resume repeats blindly. `by` names the owner in
+    /// The ledger of a task: its effects outside of the checkpoint, which no resume repeats blindly, and its proofs. `by` names the owner in
     /// what is added; a [`Recorder`](crate::recorder::Recorder) has its own.
     #[must_use]
     pub fn ledger(&self, key: &Key, by: impl Into<String>) -> Ledger {

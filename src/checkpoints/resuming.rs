@@ -7,11 +7,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::Checkpoints;
 use super::dropped::{NEWEST, cut_from};
 use crate::checkpoint::{
-    Checkpoint, Claim, Error, ErrorKind, Handoff, Key, Result, ResumePlan, ResumeReason, judge,
+    Checkpoint, Claim, DoneItem, Error, ErrorKind, Handoff, Key, Result, ResumePlan, ResumeReason,
+    judge,
 };
 use crate::event;
 use crate::json::{Corrupt, CorruptCode};
-use crate::ledger::LedgerState;
+use crate::ledger::{LedgerState, Proofs};
 use crate::liveness::Liveness;
 use crate::resume::{Found, Resume, ResumeOptions, foreign};
 use crate::shown;
@@ -107,6 +108,10 @@ impl<C: Checkpoint> Checkpoints<C> {
             judged.plan.note(note);
         }
         let (damage, recover_with) = damage.unzip();
+        let earlier: Vec<DoneItem> = cut.iter().flat_map(|cut| cut.handoff().done).collect();
+        let ledger = self.ledger_state(key);
+        let work = (&judged.handoff, &*earlier);
+        let proofs = self.proofs_for_plan(key, &options.root, work, &ledger)?;
         let found = Found {
             format: C::FORMAT,
             now,
@@ -118,10 +123,11 @@ impl<C: Checkpoint> Checkpoints<C> {
             handoff: judged.handoff,
             work_has_ids: C::WORK_HAS_IDS,
             foreign: foreign::members(&current.document, checkpoint, reading.left_out()),
-            earlier: cut.iter().flat_map(|cut| cut.handoff().done).collect(),
+            earlier,
             staleness,
             held: self.held(claim, options, now),
-            ledger: self.ledger_state(key),
+            ledger,
+            proofs,
             newer: super::saving::newer(&current),
             damage,
             recover_with,
@@ -152,6 +158,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
             held: self.held(self.claim(key)?, options, now),
             ledger: self.ledger_state(key),
+            proofs: Proofs::default(),
             newer: None,
             damage: Some(damage),
             recover_with: None,

@@ -1,12 +1,10 @@
 //! What is to happen once: an effect and its identity.
 
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::checkpoint::{Error, Result, Revision};
-
-/// The longest id of an effect, in bytes.
-const MOST: usize = 256;
+use super::Approval;
+use super::identity::{checked, digest};
+use crate::checkpoint::{Error, Result};
 
 /// Something that a task does outside of its checkpoint, and that must not happen twice: a mail, a payment, a
 /// deployment.
@@ -32,6 +30,7 @@ const MOST: usize = 256;
 pub struct Effect {
     id: String,
     how_to_check: Option<String>,
+    approval: Option<Approval>,
 }
 
 impl Effect {
@@ -46,9 +45,7 @@ impl Effect {
         let arguments = serde_json::to_value(arguments).map_err(|error| {
             Error::edit(format!("the arguments of an effect are no JSON: {error}"))
         })?;
-        let mut text = String::new();
-        canonical(&arguments, &mut text);
-        let digest = Revision::of(text.as_bytes()).to_string();
+        let digest = digest(&arguments).to_string();
         let digest = digest.trim_start_matches("sha256:");
         Effect::with_id(format!("{name} {}", &digest[..32]))
     }
@@ -60,21 +57,18 @@ impl Effect {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, longer than 256 bytes, or has a
     /// letter in it that hides or acts, such as a control character.
     pub fn with_id(id: impl Into<String>) -> Result<Effect> {
-        let id: String = id.into();
-        let problem = match &*id {
-            id if crate::is_blank(id) => "is blank",
-            id if id.len() > MOST => "is longer than 256 bytes",
-            id if id.chars().any(char::is_control) || crate::visible(id) != id => {
-                "has a letter in it that hides or acts"
-            }
-            _ => {
-                return Ok(Effect {
-                    id,
-                    how_to_check: None,
-                });
-            }
-        };
-        Err(Error::refused(format!("the id of an effect {problem}")))
+        Ok(Effect {
+            id: checked("the id of an effect", id.into())?,
+            how_to_check: None,
+            approval: None,
+        })
+    }
+
+    /// Has it begin only with this approval, which is [used up](super::Ledger::consume) in the same step: a process that
+    /// is killed never leaves one without the other. What took place already, or is in doubt, needs none.
+    pub fn with_approval(mut self, approval: Approval) -> Self {
+        self.approval = Some(approval);
+        self
     }
 
     /// Says how a person or an agent finds out whether the effect took place, where that is in doubt.
@@ -89,6 +83,12 @@ impl Effect {
         &self.id
     }
 
+    /// The approval with which alone it begins.
+    #[must_use]
+    pub fn approval(&self) -> Option<&Approval> {
+        self.approval.as_ref()
+    }
+
     /// How to find out whether it took place.
     #[must_use]
     pub fn how_to_check(&self) -> Option<&str> {
@@ -96,38 +96,11 @@ impl Effect {
     }
 }
 
-/// Compact JSON with the members of each object by name, whatever the features of serde_json make of their order.
-fn canonical(value: &Value, text: &mut String) {
-    match value {
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(name, _)| *name);
-            text.push('{');
-            for (name, value) in members {
-                text.push_str(&Value::from(name.as_str()).to_string());
-                text.push(':');
-                canonical(value, text);
-                text.push(',');
-            }
-            text.push('}');
-        }
-        Value::Array(elements) => {
-            text.push('[');
-            for element in elements {
-                canonical(element, text);
-                text.push(',');
-            }
-            text.push(']');
-        }
-        scalar => text.push_str(&scalar.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

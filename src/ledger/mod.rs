@@ -41,14 +41,25 @@
 //! # }
 //! ```
 //!
+//! # What a person decides
+//!
+//! An [`Approval`] is asked for, decided by a person, and used up once, over all processes. A plan with one that is pending
+//! says to wait.
+//!
 //! # How long it lasts
 //!
 //! The ledger lies beside the checkpoint in every store and every format, and belongs to the task: it goes on over
 //! hand-overs, restarts, recoveries, conversions, archives of a crashed or aborted task, and copies to another store.
 //! It ends when the task is archived as complete ([`Ledger::end_with`]) or forgotten. Git does not take it along.
 
+mod approval;
+mod approval_record;
 mod effect;
 mod guard;
+mod identity;
+mod proof;
+mod proofs;
+mod proving;
 mod receipt;
 mod record;
 
@@ -59,8 +70,16 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
+pub use approval::{Approval, ApprovalDecision};
+use approval_record::OfApproval;
+pub use approval_record::{ApprovalRecord, ApprovalStatus};
 pub use effect::Effect;
 pub use guard::EffectGuard;
+pub(crate) use proof::StoredProof;
+pub use proof::{OutputTail, ProofEnd, ProofRecord};
+pub use proofs::{ProofStatus, Proofs, ProvenItem, Rerun};
+pub use proving::{Proof, ProofRunner};
+pub(crate) use proving::{reports, require_item, run_quietly};
 pub use receipt::{Omitted, Receipt};
 pub use record::{EffectRecord, EffectStatus, LedgerState};
 use record::{Entries, Line};
@@ -193,6 +212,10 @@ impl Ledger {
     /// took place.
     pub fn state(&self) -> Result<LedgerState> {
         let mut state = self.read()?.state;
+        let now = self.now();
+        for approval in &mut state.approvals {
+            approval.look_at(now);
+        }
         let is_open = |effect: &EffectRecord| effect.status == EffectStatus::InDoubt;
         if state.effects.iter().any(is_open) {
             let claim = self.claim()?;
@@ -216,7 +239,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
+    /// [`ErrorKind::Refused`] where it needs an [approval](Effect::with_approval) and has none, as for
+    /// [`consume`](Ledger::consume). Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
     /// whatever keeps the line from being written: then the effect must not be brought about.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         let id = effect.id();
@@ -225,13 +249,17 @@ impl Ledger {
             if let Some(found) = entries.find(id)
                 && found.status != EffectStatus::NotDone
             {
-                return self.decide(found.clone());
+                return self.answer(found.clone());
             }
+            let used = effect.approval();
+            let used = used.map(|approval| self.approved(&entries, approval));
+            let used = used.transpose()?.map(|record| OfApproval::of(&record));
             let of_task = self.of(entries.task.clone());
             let mut guard = EffectGuard::new(of_task.clone(), id);
             let (by, attempt) = (&self.by, guard.attempt());
             let processes = (&self.process, self.keeper.as_ref());
-            let begun = Line::begun(self.now(), by, effect, attempt, self.fence, processes);
+            let mut begun = Line::begun(self.now(), by, effect, attempt, self.fence, processes);
+            begun.approval = used.clone();
             match of_task.append(begun, entries.lines, self.fence) {
                 Ok(true) => return Ok(EffectDecision::Do(guard)),
                 Ok(false) => guard.was_not_begun(),
@@ -293,7 +321,8 @@ impl Ledger {
     }
 
     /// Archives the checkpoint of a complete task, of this revision and of no other, and with that ends the ledger. Where
-    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on.
+    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on. What a person has not
+    /// decided is no obstacle: a complete task needs no approval any more.
     ///
     /// # Errors
     ///
@@ -347,18 +376,23 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Takes the effects along to another checkpoint of the same task, such as a converted one, which has none yet.
+    /// Takes the ledger along to another checkpoint of the same task, such as a converted one, which has none yet, or the
+    /// beginning of this one: a copy that was interrupted goes on.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where the other has effects; those of [`state`](Ledger::state) and of
+    /// [`ErrorKind::Refused`] where the other has a ledger of its own; those of [`state`](Ledger::state) and of
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
-        if !other.lines()?.is_empty() {
-            return Err(other.refused("it has effects of its own".to_owned()));
+        let (all, there, task) = other.texts()?;
+        let mut lines = self.lines()?.into_iter();
+        for known in &there {
+            let ours = lines.next().map(|line| line.of_slot(task.clone()).text());
+            if ours.transpose()? != Some(known.text()?) {
+                return Err(other.refused("it has a ledger of its own".to_owned()));
+            }
         }
-        let task = other.task()?;
-        for (at, line) in self.lines()?.into_iter().enumerate() {
+        for (at, line) in (all..).zip(lines) {
             let of_task = other.of(task.clone());
             if !of_task.append(line, at, other.fence)? {
                 return Err(other.changed_meanwhile());
@@ -388,22 +422,29 @@ impl Ledger {
         })
     }
 
-    /// Adds a fact about an attempt, whoever has the task by now: who goes on needs it most.
+    /// Adds a fact about an attempt.
     fn tell_of(
         &self,
         id: &str,
         attempt: &str,
         line: impl Fn(&EffectRecord) -> Option<Line>,
     ) -> Result<()> {
+        self.tell(|entries| Ok(line(self.find(entries, id, attempt)?)))
+    }
+
+    /// Adds a fact, if there is one to add, whoever has the task by now: who goes on needs it most.
+    fn tell(&self, line: impl Fn(&Entries) -> Result<Option<Line>>) -> Result<()> {
         let mut pause = Duration::from_millis(2);
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
-            let Some(line) = line(self.find(&entries, id, attempt)?) else {
+            let Some(line) = line(&entries)? else {
                 return Ok(());
             };
             let now = self.now();
             let claim = self.claim()?.filter(|claim| claim.stands(now));
-            match self.append(line, entries.lines, claim.map(|claim| claim.fence)) {
+            let fence = claim.map(|claim| claim.fence);
+            let of_task = self.of(entries.task);
+            match of_task.append(line, entries.lines, fence) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 // Claimed, given back or expired since; a store may see the time otherwise for a while.
@@ -434,7 +475,7 @@ impl Ledger {
         })
     }
 
-    fn decide(&self, mut record: EffectRecord) -> Result<EffectDecision> {
+    fn answer(&self, mut record: EffectRecord) -> Result<EffectDecision> {
         if record.status == EffectStatus::InDoubt {
             self.look_at(&mut record, self.claim()?.as_ref());
         }
@@ -451,10 +492,29 @@ impl Ledger {
 
     fn read(&self) -> Result<Entries> {
         let (all, lines, task) = self.texts()?;
-        let is_gone = || Ok(self.store.load(&self.key)?.is_none());
-        let entries = Entries::read(all, lines, is_gone);
+        let entries = Entries::read(all, lines, |document| self.is_archived(document));
         let entries = entries.map_err(|error| error.with_key(&self.key))?;
         Ok(Entries { task, ..entries })
+    }
+
+    /// Whether an archive of this document that was interrupted took place: nothing is there, or another task is. What is
+    /// in doubt is not forgotten.
+    fn is_archived(&self, document: Option<&str>) -> Result<bool> {
+        let (Some(there), history) = (self.store.load(&self.key)?, self.store.history()) else {
+            return Ok(true);
+        };
+        let (Some(document), Some(history)) = (document, history) else {
+            return Ok(false);
+        };
+        let is_it = |revision: &Revision| revision.to_string() == document;
+        if is_it(&there.revision) {
+            return Ok(false);
+        }
+        let states = history.states(&self.key)?;
+        let newest = states
+            .iter()
+            .find(|state| state.revision.as_ref().is_ok_and(is_it));
+        Ok(newest.is_some_and(|state| state.tasks_since > 0))
     }
 
     /// The lines of this task.
@@ -491,8 +551,8 @@ impl Ledger {
     }
 
     /// Adds a line of the task.
-    fn append(&self, mut line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
-        line.task.clone_from(&self.task);
+    fn append(&self, line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
+        let line = line.of_slot(self.task.clone());
         let store = self.store.beside();
         let added = store.append_to_ledger(&self.key, &line.text()?, at, fence);
         added.map_err(|error| error.with_key(&self.key))

@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::Receipt;
+use super::approval_record::{self, ApprovalRecord, OfApproval};
+use super::{ProofRecord, Receipt, StoredProof};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result};
 
 /// An effect as the ledger has it.
@@ -106,18 +107,18 @@ impl EffectRecord {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Line {
     /// What it says. A text, so that one of a later version is named in the error.
-    is: String,
-    at: DateTime<Utc>,
-    by: String,
+    pub(super) is: String,
+    pub(super) at: DateTime<Utc>,
+    pub(super) by: String,
     /// Which one it is, from 1.
     #[serde(skip)]
     number: usize,
     /// In a host file, the task in the slot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) task: Option<String>,
+    task: Option<String>,
     /// The id of the effect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<String>,
+    pub(super) effect: Option<String>,
     /// Which time of beginning it.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<String>,
@@ -131,21 +132,27 @@ pub(super) struct Line {
     how_to_check: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
-    /// The complete checkpoint that is about to be archived: for a person.
+    /// The approval that it is about, or that an effect is begun with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<OfApproval>,
+    /// The revision of the complete checkpoint that is about to be archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<StoredProof>,
 }
 
 impl Line {
-    const BEGUN: &str = "begun";
+    pub(super) const BEGUN: &str = "begun";
     const DONE: &str = "done";
     const NOT_DONE: &str = "not-done";
     const LEFT: &str = "left";
     const ENDING: &str = "ending";
     const ENDED: &str = "ended";
     const GOES_ON: &str = "goes-on";
+    const PROVED: &str = "proved";
 
-    fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
+    pub(super) fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
         Line {
             is: is.to_owned(),
             at,
@@ -222,6 +229,14 @@ impl Line {
         Line::new(Line::GOES_ON, at, by)
     }
 
+    /// The command of a proof ended.
+    pub(super) fn proved(at: DateTime<Utc>, by: &str, proof: StoredProof) -> Line {
+        Line {
+            proof: Some(proof),
+            ..Line::new(Line::PROVED, at, by)
+        }
+    }
+
     /// The lines of a task; all of them where none is asked for.
     pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
         let mut lines = Vec::new();
@@ -241,6 +256,11 @@ impl Line {
         Ok(lines)
     }
 
+    /// The line in a host file, of this task in the slot.
+    pub(super) fn of_slot(self, task: Option<String>) -> Line {
+        Line { task, ..self }
+    }
+
     pub(super) fn text(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| {
             Error::edit(format!("a line of the ledger cannot be written: {error}"))
@@ -254,6 +274,11 @@ impl Line {
 pub struct LedgerState {
     /// The effects, in the order in which they were first begun.
     pub effects: Vec<EffectRecord>,
+    /// The newest proof of each piece of work, in the order in which they were recorded: one of several pieces where the
+    /// same command over the same inputs showed them.
+    pub proofs: Vec<ProofRecord>,
+    /// The approvals, in the order in which they were first asked for.
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 /// What the lines of a ledger come to.
@@ -265,16 +290,16 @@ pub(super) struct Entries {
     pub(super) task: Option<String>,
     /// What is known of the task. An effect that has no end yet is in doubt.
     pub(super) state: LedgerState,
-    /// Whether an archive of the complete task is the last that was begun.
-    pub(super) is_ending: bool,
+    /// The last line, where that says that the complete task is about to be archived.
+    pub(super) ending: Option<Line>,
 }
 
 impl Entries {
-    /// Reads the lines of a task, of so many in all. `is_gone` says whether there is no document.
+    /// Reads the lines of a task, of so many in all. `is_archived` says whether this document of the complete task is.
     pub(super) fn read(
         all: usize,
         lines: Vec<Line>,
-        is_gone: impl FnOnce() -> Result<bool>,
+        is_archived: impl FnOnce(Option<&str>) -> Result<bool>,
     ) -> Result<Entries> {
         let mut entries = Entries {
             lines: all,
@@ -283,8 +308,9 @@ impl Entries {
         for line in lines {
             entries.add(line)?;
         }
-        // An archive that was interrupted took place if nothing is there. Where something is, nothing is forgotten.
-        if entries.is_ending && is_gone()? {
+        if let Some(ending) = entries.ending.take()
+            && is_archived(ending.document.as_deref())?
+        {
             entries.state = LedgerState::default();
         }
         Ok(entries)
@@ -295,11 +321,22 @@ impl Entries {
     }
 
     fn add(&mut self, line: Line) -> Result<()> {
-        self.is_ending = line.is == Line::ENDING;
+        self.ending = None;
         match &*line.is {
-            Line::ENDING | Line::GOES_ON => return Ok(()),
+            Line::ENDING => {
+                self.ending = Some(line);
+                return Ok(());
+            }
+            Line::GOES_ON => return Ok(()),
             Line::ENDED => {
                 self.state = LedgerState::default();
+                return Ok(());
+            }
+            Line::PROVED if line.proof.is_some() => {
+                let proof = line.proof.into_iter();
+                proof.for_each(|proof| {
+                    proof.add_to(&mut self.state.proofs, line.at, line.by.clone())
+                });
                 return Ok(());
             }
             _ => {}
@@ -310,6 +347,13 @@ impl Entries {
                 line.number
             ))
         };
+        let of_approval = approval_record::add(&mut self.state.approvals, &line);
+        match of_approval {
+            Some(true) if line.effect.is_none() => return Ok(()),
+            Some(false) => return Err(unknown(&line.is)),
+            // An effect that is begun uses its approval up.
+            _ => {}
+        }
         let (Some(id), Some(name)) = (line.effect, line.attempt) else {
             return Err(unknown(&line.is));
         };

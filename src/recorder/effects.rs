@@ -1,9 +1,11 @@
-//! Effects outside of the checkpoint, each begun and ended by the owner of the task.
+//! Effects outside of the checkpoint, each begun and ended by the owner of the task, and the approvals that they need.
 
 use super::Recorder;
 use super::hold::Holder;
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Result};
-use crate::ledger::{Effect, EffectDecision, EffectRecord, Ledger, LedgerState, Settlement};
+use crate::ledger::{
+    Approval, ApprovalRecord, Effect, EffectDecision, EffectRecord, Ledger, LedgerState, Settlement,
+};
 
 impl<C: Checkpoint> Recorder<C> {
     /// Begins an effect outside of the checkpoint, unless it was begun before: that it is begun is on disk when this
@@ -58,6 +60,25 @@ impl<C: Checkpoint> Recorder<C> {
         self.in_ledger(|ledger| ledger.settle(effect, settlement.clone()))
     }
 
+    /// Asks for an approval of exactly this action. A person decides with [`Ledger::decide`]: it is no call of the
+    /// recorder, which is the agent's.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Ledger::ask`], and of [`effect`](Recorder::effect).
+    pub fn ask(&self, approval: &Approval) -> Result<ApprovalRecord> {
+        self.in_ledger(|ledger| ledger.ask(approval))
+    }
+
+    /// Uses an approval up, before what was approved is done. [`Effect::with_approval`] does both in one step.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Ledger::consume`], and of [`effect`](Recorder::effect). After each of them the action must not be done.
+    pub fn consume(&self, approval: &Approval) -> Result<ApprovalRecord> {
+        self.in_ledger(|ledger| ledger.consume(approval))
+    }
+
     /// All that the ledger says of the task.
     ///
     /// # Errors
@@ -74,7 +95,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     /// Changes the ledger as the owner of the task.
-    fn in_ledger<T>(&self, change: impl Fn(&Ledger) -> Result<T>) -> Result<T> {
+    pub(super) fn in_ledger<T>(&self, change: impl Fn(&Ledger) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if let Some(to) = &state.given_to {
             let by = Some(to.clone());

@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 use crate::checkpoint::{
-    Checkpoint, DoneItem, Handoff, Key, OperationContext, Report, Result, read,
+    Checkpoint, DoneItem, Handoff, Key, Operation, OperationContext, Report, Result, read,
 };
 use crate::checkpoints::{Begun, Checkpoints, ReportEffect, Reported};
 use crate::json::Document;
+use crate::ledger::{Proof, ProofRecord, ProofRunner, Proofs};
 use crate::resume::{Resume, ResumeOptions};
 use crate::staleness::Staleness;
 use crate::store::Saved;
@@ -79,6 +80,35 @@ pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
     ///
     /// Those of [`Checkpoints::complete_handoff`] and of [`Checkpoints::get`].
     fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff>;
+
+    /// The finished work of a checkpoint, each with what its newest proof is worth: see [`Checkpoints::proofs`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::proofs`].
+    fn proofs(&self, key: &Key, root: &Path) -> Result<Proofs>;
+
+    /// Runs a proof and records what it showed: see [`Checkpoints::prove`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::prove`].
+    fn prove(
+        &self,
+        key: &Key,
+        by: &str,
+        of: &[String],
+        proof: &Proof,
+        root: &Path,
+        run: &mut ProofRunner<'_>,
+    ) -> Result<ProofRecord>;
+
+    /// The reports by which the format may learn of a proof: see [`Checkpoints::proof_reports`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::proof_reports`].
+    fn proof_reports(&self, key: &Key, item: &str, proof: &ProofRecord) -> Result<Vec<Operation>>;
 }
 
 mod sealed {
@@ -156,5 +186,25 @@ impl<C: Checkpoint> AnyCheckpoints for Checkpoints<C> {
     fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff> {
         let loaded = self.get(key)?;
         self.complete_handoff(key, &loaded.checkpoint, handoff)
+    }
+
+    fn proofs(&self, key: &Key, root: &Path) -> Result<Proofs> {
+        self.proofs(key, root)
+    }
+
+    fn prove(
+        &self,
+        key: &Key,
+        by: &str,
+        of: &[String],
+        proof: &Proof,
+        root: &Path,
+        run: &mut ProofRunner<'_>,
+    ) -> Result<ProofRecord> {
+        self.prove(key, by, of, proof, root, run)
+    }
+
+    fn proof_reports(&self, key: &Key, item: &str, proof: &ProofRecord) -> Result<Vec<Operation>> {
+        self.proof_reports(key, item, proof)
     }
 }

@@ -29,7 +29,7 @@ pub use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason}
 
 use crate::checkpoint::{Claim, DoneItem, Handoff, Key};
 use crate::json::{Corrupt, Violation};
-use crate::ledger::LedgerState;
+use crate::ledger::{LedgerState, Proofs};
 use crate::staleness::Staleness;
 use crate::store::{EntryId, TaskContext};
 
@@ -52,6 +52,8 @@ pub(crate) struct Found<'l> {
     pub(crate) held: Option<Claim>,
     /// What the ledger of the task says; why that is unknown where it is.
     pub(crate) ledger: Result<LedgerState, String>,
+    /// What its proofs are worth; none where there are none.
+    pub(crate) proofs: Proofs,
     pub(crate) newer: Option<plan::Newer>,
     pub(crate) damage: Option<Corrupt>,
     pub(crate) recover_with: Option<EntryId>,
@@ -89,6 +91,8 @@ pub struct Resume {
     pub recording: Vec<String>,
     /// What the ledger of the task says: nothing where it cannot be read.
     pub ledger: LedgerState,
+    /// What the proofs of finished work are worth by the files as they are; none where nothing was ever proven.
+    pub proofs: Proofs,
     /// What is wrong with the checkpoint.
     pub violations: Vec<Violation>,
     /// What is wrong with the document, where it cannot be read at all.
@@ -125,7 +129,8 @@ impl Resume {
         if let Some(damage) = &found.damage {
             plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
         }
-        plan::heed_ledger(&mut plan, &found.ledger);
+        plan::heed_ledger(&mut plan, &found.ledger, found.now);
+        plan::heed_proofs(&mut plan, &found.proofs);
         plan::heed_holder(&mut plan, found.held.as_ref());
         plan::heed_version(&mut plan, found.newer);
         if plan.decision >= ResumeDecision::Restart {
@@ -150,6 +155,7 @@ impl Resume {
             file: options.file.clone(),
             recording: options.recording.clone(),
             ledger: found.ledger.unwrap_or_default(),
+            proofs: found.proofs,
             violations: found.violations.to_vec(),
             damage: found.damage,
             recover_with: found.recover_with,

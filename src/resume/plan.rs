@@ -1,10 +1,12 @@
 //! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
-use crate::ledger::{EffectRecord, EffectStatus, LedgerState};
+use crate::ledger::{
+    ApprovalStatus, EffectRecord, EffectStatus, LedgerState, ProofStatus, Proofs, ProvenItem,
+};
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
@@ -67,9 +69,16 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
 }
 
 /// Adds what the ledger of the task says.
-pub(super) fn heed_ledger(plan: &mut ResumePlan, ledger: &Result<LedgerState, String>) {
+pub(super) fn heed_ledger(
+    plan: &mut ResumePlan,
+    ledger: &Result<LedgerState, String>,
+    now: DateTime<Utc>,
+) {
     match ledger {
-        Ok(ledger) => heed_effects(plan, &ledger.effects),
+        Ok(ledger) => {
+            heed_effects(plan, &ledger.effects);
+            heed_approvals(plan, ledger, now);
+        }
         Err(why) => {
             plan.ask(format!(
                 "Which effects of the task took place is unknown: {}. Is it known otherwise?",
@@ -91,7 +100,7 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
             "{} was begun by {} at {}, and nothing says whether it took place: did it?{}",
             shown::line(&doubt.id),
             shown::line(&doubt.by),
-            doubt.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+            stamp(doubt.since),
             how.unwrap_or_default()
         ));
     }
@@ -123,12 +132,113 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
     );
 }
 
+/// Finished work whose proof failed, or is of other files than those that are there, is not simply believed.
+pub(super) fn heed_proofs(plan: &mut ResumePlan, proofs: &Proofs) {
+    let of = |is: fn(&ProofStatus) -> bool| {
+        let items = proofs.with_proof().filter(|item| item.is_finished);
+        items.filter(|item| is(&item.status)).collect::<Vec<_>>()
+    };
+    let failed = of(|status| matches!(status, ProofStatus::Failed { .. }));
+    let outdated = of(|status| matches!(status, ProofStatus::Outdated { .. }));
+    for (sentence, advice, items) in [
+        (
+            "Recorded as finished, and its proof failed",
+            "Mend it, or find out that it is done all the same, before proceeding.",
+            &failed,
+        ),
+        (
+            "Recorded as finished, and the files changed since it was proven",
+            "Prove it again before proceeding.",
+            &outdated,
+        ),
+    ] {
+        if items.is_empty() {
+            continue;
+        }
+        let line = |item: &&ProvenItem| format!("- {}: {item}", shown::line(&item.item));
+        let listed: Vec<String> = items.iter().take(MOST_LISTED).map(line).collect();
+        let more = match items.len().saturating_sub(MOST_LISTED) {
+            0 => String::new(),
+            more => format!("\n- and {more} more"),
+        };
+        plan.warn(format!(
+            "{sentence}:\n{}{more}\n{advice}",
+            listed.join("\n")
+        ));
+    }
+    if !failed.is_empty() || !outdated.is_empty() {
+        let texts = |items: &[&ProvenItem]| items.iter().map(|it| it.item.clone()).collect();
+        plan.because(ResumeReason::Proofs {
+            failed: texts(&failed),
+            outdated: texts(&outdated),
+        });
+    }
+}
+
+/// No agent goes on before a person has decided, or does what was not approved.
+fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc>) {
+    // A complete task needs none any more.
+    if plan.reasons.contains(&ResumeReason::Complete) {
+        return;
+    }
+    let mut pending = Vec::new();
+    // The last ones are those that an agent would do.
+    let skipped = ledger.approvals.len().saturating_sub(MOST_LISTED);
+    for (at, approval) in ledger.approvals.iter().enumerate() {
+        let by = shown::line(&approval.by);
+        let until = stamp(approval.expires);
+        let in_brackets = |text: &Option<String>| {
+            let text = text.as_deref();
+            let text = text.map(|text| format!(" ({})", shown::quoted(text)));
+            text.unwrap_or_default()
+        };
+        let said = match approval.status {
+            ApprovalStatus::Pending if now < approval.expires => {
+                pending.push(approval.id.clone());
+                format!(
+                    "{by} asks, until {until}{}: may this be done, once",
+                    in_brackets(&approval.reason)
+                )
+            }
+            ApprovalStatus::Approved if now < approval.expires => {
+                format!("Approved by {by}, once and until {until}, and not consumed yet")
+            }
+            ApprovalStatus::Denied => format!(
+                "Denied by {by}{}, and not to be done",
+                in_brackets(&approval.because)
+            ),
+            // What came of the effect is said with the others.
+            ApprovalStatus::Consumed if approval.effect.is_some() => continue,
+            ApprovalStatus::Consumed => format!(
+                "Approved, and consumed by {by} at {}, so that it may have been done",
+                stamp(approval.since)
+            ),
+            ApprovalStatus::Pending | ApprovalStatus::Approved | ApprovalStatus::Expired => {
+                format!("Expired at {until}, and to be asked anew before it is done")
+            }
+        };
+        // The action comes last, so that nothing in it reads as the end of the sentence.
+        let id = shown::quoted(&approval.id);
+        let said = format!("{said}: {id}: {}", shown::line(&approval.action));
+        if approval.is_pending(now) {
+            plan.ask(said);
+        } else if at >= skipped {
+            plan.warnings.push(said);
+        }
+    }
+    if !pending.is_empty() {
+        let ids = shown::quoted_all(&pending);
+        plan.wait(format!("A person is to decide first on {ids}"));
+        plan.because(ResumeReason::AwaitsApproval { approvals: pending });
+    }
+}
+
 /// No agent goes on while another has claimed the task.
 pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
     let Some(claim) = held else {
         return;
     };
-    let until = claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let until = stamp(claim.expires);
     // A complete task is not resumed, whichever owner holds it.
     if plan.decision < ResumeDecision::Refuse {
         plan.refuse(format!(
@@ -166,6 +276,11 @@ pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
         ),
     });
     plan.because(ResumeReason::NewerSchema { found, known });
+}
+
+/// A time in a sentence.
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {

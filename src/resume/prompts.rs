@@ -41,7 +41,7 @@ const LARGEST: u64 = 1024 * 1024;
 ///
 /// The fields of [`Resume`]: `format`, `task`, `description`, `plan`, `staleness`, `handoff`, `earlier`, `criteria`,
 /// `violations`, `foreign`, `file`, `recording`, `own`; and `worked_on_by`, `omitted`, `omitted_reasons` (how much is
-/// omitted), `omitted_notes` (whether those of `foreign` are), `review` (the files that no warning names), `now`,
+/// omitted), `omitted_notes` (whether those of `foreign` are), `review` (the files that no warning names), `proofs` (what those of finished work are worth, by its text), `now`,
 /// `changed`, `last_update`, `minutes` (since then), and `given` ([`PromptOptions::with_value`]). A name that does not exist is
 /// an error.
 ///

@@ -9,6 +9,7 @@ use super::plain::Plain;
 use super::{ForeignMember, PromptOptions, Resume, ResumePlan};
 use crate::checkpoint::{DoneItem, FUTURE_TOLERANCE, Handoff, ItemState};
 use crate::json::Violation;
+use crate::ledger::ProofStatus;
 use crate::staleness::TrackedFile;
 
 /// How much is skipped, the least important first.
@@ -42,6 +43,8 @@ pub(super) struct View<'r> {
     recording: &'r [String],
     /// Files that no warning names.
     review: Vec<&'r TrackedFile>,
+    /// What the proofs of finished work are worth, by its text.
+    proofs: BTreeMap<&'r str, &'static str>,
     changed: String,
     now: String,
     last_update: String,
@@ -105,6 +108,12 @@ impl<'r> View<'r> {
             review: files
                 .filter(|file| !named.contains(file.path.as_str()))
                 .collect(),
+            proofs: resume
+                .proofs
+                .with_proof()
+                .filter(|item| item.is_finished)
+                .map(|item| (item.item.as_str(), worth(&item.status)))
+                .collect(),
             changed: changed(resume),
             now: minute(resume.now),
             last_update,
@@ -116,6 +125,15 @@ impl<'r> View<'r> {
                 .map(|(name, value)| (name.as_str(), Plain(value)))
                 .collect(),
         }
+    }
+}
+
+fn worth(status: &ProofStatus) -> &'static str {
+    match status {
+        ProofStatus::Claimed => "claimed",
+        ProofStatus::Proven => "proven",
+        ProofStatus::Failed { .. } => "its proof failed",
+        ProofStatus::Outdated { .. } => "its proof is outdated",
     }
 }
 

@@ -20,9 +20,9 @@ impl Ignored {
         }
     }
 
-    /// Whether git would ignore a file: the nearest `.gitignore` that speaks of it, or of a folder it is in,
+    /// Whether git would ignore a file, or a folder with all that is in it: the nearest `.gitignore` that speaks of it, or of a folder it is in,
     /// decides.
-    pub(super) fn is_ignored(&mut self, path: &str) -> bool {
+    pub(super) fn is_ignored(&mut self, path: &str, is_folder: bool) -> bool {
         let path = Path::new(path);
         // The rules are those of the project; what leads out of it is reported elsewhere.
         if path.is_absolute() || path.components().any(|part| part.as_os_str() == "..") {
@@ -35,7 +35,7 @@ impl Ignored {
             let Some(rules) = self.rules(folder) else {
                 continue;
             };
-            let matched = rules.matched_path_or_any_parents(inside, false);
+            let matched = rules.matched_path_or_any_parents(inside, is_folder);
             if !matched.is_none() {
                 return matched.is_ignore();
             }

@@ -5,6 +5,7 @@
 //! method: a file that was written after the checkpoint's stamp makes it stale, and what lies within the
 //! stamp's precision is indeterminate.
 
+mod covered;
 mod fingerprint;
 mod head;
 #[cfg(feature = "ignore")]
@@ -22,6 +23,7 @@ use std::path::Path;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
+pub(crate) use covered::Covered;
 pub(crate) use fingerprint::Fingerprint;
 #[doc(hidden)]
 pub use fingerprint::Fingerprints;

@@ -147,14 +147,30 @@ impl<'t> Project<'t> {
             return false;
         }
         #[cfg(feature = "ignore")]
-        if self.tracking.gitignore && self.ignored.is_ignored(path) {
+        if self.tracking.gitignore && self.ignored.is_ignored(path, false) {
+            return false;
+        }
+        true
+    }
+
+    /// Whether files in this folder may be the project's sources: git looks into no folder that it ignores.
+    pub(super) fn may_track_in(&mut self, folder: &str) -> bool {
+        if folder.is_empty() {
+            return true;
+        }
+        let file_in_it = format!("{folder}/x");
+        if !self.tracking.sources.takes(&file_in_it) || self.is_own(folder) {
+            return false;
+        }
+        #[cfg(feature = "ignore")]
+        if self.tracking.gitignore && self.ignored.is_ignored(folder, true) {
             return false;
         }
         true
     }
 
     /// Whether a path is the checkpoint's own file, a backup or an archive beside it, or in our folder.
-    fn is_own(&self, path: &str) -> bool {
+    pub(super) fn is_own(&self, path: &str) -> bool {
         let may_be_ours = path.contains(fsio::OWN_FOLDER);
         let path = Path::new(path);
         if may_be_ours

@@ -136,6 +136,8 @@ macro_rules! __store_rules {
             a_line_of_a_ledger_needs_the_fence
             a_ledger_outlives_its_documents
             a_copy_has_the_ledger
+            one_of_many_threads_uses_an_approval
+            an_approval_is_used_with_the_fence
 
             history_has_what_was_replaced_or_deleted
             history_is_newest_first

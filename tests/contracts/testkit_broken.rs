@@ -94,6 +94,8 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         a_line_of_a_ledger_needs_the_fence() IgnoresFences "a line without the fence was not refused"
         a_ledger_outlives_its_documents() EndsLedgers "the ledger after a delete"
         a_copy_has_the_ledger() AddsNoLines "the copy: "
+        one_of_many_threads_uses_an_approval() AddsLinesAnywhere "the uses of one approval"
+        an_approval_is_used_with_the_fence() IgnoresFences "asking without the fence was not refused"
 
         history_has_what_was_replaced_or_deleted() KeepsNoHistory "after four puts"
         history_is_newest_first() HistoryOldestFirst "after five puts"

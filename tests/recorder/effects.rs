@@ -393,6 +393,38 @@ fn a_ledger_ends_with_the_archive_of_the_complete_task_and_not_before() {
 }
 
 #[test]
+fn an_archive_that_was_killed_before_it_said_so_ended_the_ledger_also_for_the_next_task() {
+    for takes_place in [true, false] {
+        let scene = Scene::new();
+        let recorder = scene.task(&["Tell the team"]);
+        begun(recorder.effect(&mail()).unwrap()).done(&1).unwrap();
+        drop(recorder);
+        let (tasks, key) = (scene.view::<TaskCheckpoint>(), key("US-003"));
+        let ledger = tasks.ledger(&key, "one");
+        let there = tasks.get(&key).unwrap();
+        let lines = tasks.store().beside().ledger(&key).unwrap().len();
+        let killed = format!(
+            r#"{{"is":"ending","at":"2026-03-02T08:00:00Z","by":"one","document":"{}"}}"#,
+            there.revision
+        );
+        let store = tasks.store().beside();
+        assert!(store.append_to_ledger(&key, &killed, lines, None).unwrap());
+        if takes_place {
+            tasks.store().delete(&key, &Default::default()).unwrap();
+            tasks.create(&key, &task(&["Another task"])).unwrap();
+            assert!(ledger.effects().unwrap().is_empty());
+            begun(ledger.begin(&mail()).unwrap()).done(&2).unwrap();
+            assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 2);
+        } else {
+            // It was killed before anything went, and its agent goes on.
+            let more = tasks.update(&key, |task| task.blockers.push("more".into()));
+            more.unwrap();
+            assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
+        }
+    }
+}
+
+#[test]
 fn what_a_slot_was_for_when_an_effect_was_begun_gets_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("builder-state.json");

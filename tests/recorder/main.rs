@@ -11,6 +11,7 @@
 mod common;
 
 mod agent_session;
+mod approvals;
 mod beating;
 mod beginning;
 mod build_pipeline;
@@ -22,6 +23,8 @@ mod given_up;
 mod in_async;
 mod interrupted;
 mod owning;
+#[cfg(unix)]
+mod proofs;
 mod reporting;
 mod running;
 mod scenes;

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::settings::{self, Origin, Setting, variable};
-use crate::verbs::{Once, Settle, hook};
+use crate::verbs::{Action, Ask, Decide, Once, Prove, Settle, hook};
 use crate::{help, inputs};
 
 /// What follows the list of verbs in `ckpt --help`.
@@ -232,6 +232,12 @@ pub(crate) enum Verb {
     /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or
     /// something does not go together; 3 when a checkpoint is corrupt.
     Status(Box<Status>),
+    /// Make a page for people: all checkpoints of these folders, and the timeline of each task
+    ///
+    /// One HTML file without scripts, which asks nothing of a network: steps, decisions, hand-overs, silences and effects of
+    /// each task, what it needs, and what comes next. Exit codes as `status` has them; a file that is no such page: 4.
+    #[command(name = "report")]
+    HtmlReport(Box<HtmlReport>),
     /// List the checkpoints of a store: key, format and file, with a tab between
     ///
     /// Of a host file the slot stands for the key. Sub-folders are stores of their own.
@@ -447,6 +453,30 @@ pub(crate) enum Verb {
     /// run, and both come again. The exit code is that of COMMAND; 125 says that it did not run: because it is in doubt whether
     /// it took place, because another is at it, or because of an error.
     Once(Once),
+    /// Ask a person to approve exactly this command, or this action: COMMAND follows `--`
+    ///
+    /// The plan says to wait until it is decided. Asking again for the same changes nothing while it is pending or
+    /// approved; another action under the same ID is refused until the earlier one is denied, expired or consumed.
+    Ask(Ask),
+    /// Approve what was asked for, once
+    ///
+    /// It goes through whoever has claimed the task. NAME is no proof of who decides.
+    Approve(Decide),
+    /// Deny what was asked for, also where it was approved and is not used yet
+    Deny {
+        #[command(flatten)]
+        decide: Decide,
+        /// Why, for the agent
+        #[arg(long, value_name = "TEXT")]
+        because: Option<String>,
+    },
+    /// Say whether an action is approved; run the COMMAND that is, once: it follows `--`
+    ///
+    /// Without the action it is only looked at: exit 0 says approved and not used yet, 1 pending, 4 denied, expired, consumed
+    /// or not asked. With --action the approval is consumed, which exit 0 says. With COMMAND it is consumed in the same step
+    /// in which COMMAND is begun, as by `ckpt once` with the same ID: the exit code is that of COMMAND; 125 says that it
+    /// did not run.
+    Approved(Action),
     /// List what the task did outside of its checkpoint with `ckpt once`, and settle what is in doubt
     ///
     /// Exit code 1 says that something is in doubt.
@@ -456,6 +486,23 @@ pub(crate) enum Verb {
         file: Option<PathBuf>,
         #[command(flatten)]
         settle: Settle,
+    },
+    /// Show that a step, criterion or gate is done, with a command: COMMAND follows `--`
+    ///
+    /// It runs in --root, without a shell. Its exit code is recorded with the end of its output and the files that it
+    /// covers: once one of them changes, the proof is outdated. A criterion or gate of the format is passed or failed by it.
+    /// Exit code 0 says that it is proven, 1 that it is not.
+    Prove(Prove),
+    /// List what finished work is proven, failed, outdated or only claimed, and what is to be proven again
+    ///
+    /// Exit code 1 says that something is failed or outdated.
+    Check {
+        /// The checkpoint file; or --store
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Run the fewest proofs that have to be run again, and record what they show
+        #[arg(long)]
+        rerun: bool,
     },
     /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
     Config,
@@ -539,6 +586,24 @@ pub(crate) struct Old {
 }
 
 impl Verb {
+    /// Which checkpoints a verb of many looks at.
+    pub(crate) fn scope(&self) -> Option<&Scope> {
+        match self {
+            Verb::Status(how) => Some(&how.scope),
+            Verb::HtmlReport(how) => Some(&how.scope),
+            _ => None,
+        }
+    }
+
+    /// The same, for the settings that it lacks.
+    pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
+        match self {
+            Verb::Status(how) => Some(&mut how.scope),
+            Verb::HtmlReport(how) => Some(&mut how.scope),
+            _ => None,
+        }
+    }
+
     /// The FILE that a verb of one checkpoint is given.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
@@ -558,30 +623,24 @@ impl Verb {
             | Verb::Release { file }
             | Verb::Doctor { place: file, .. }
             | Verb::Effects { file, .. }
+            | Verb::Check { file, .. }
+            | Verb::Approve(Decide { file, .. })
+            | Verb::Deny {
+                decide: Decide { file, .. },
+                ..
+            }
             | Verb::List { place: file } => file.as_deref(),
             _ => None,
         }
     }
 }
 
-/// What is looked at, and how it is shown.
+/// Which checkpoints are looked at, and how they are judged.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Status {
+pub(crate) struct Scope {
     /// The folders, or single files; or --store
     #[arg(value_name = "DIR")]
     pub(crate) places: Vec<PathBuf>,
-    /// Print the STATUS table as markdown
-    #[arg(long, conflicts_with_all = ["json", "watch"])]
-    pub(crate) markdown: bool,
-    /// Stay, and print a line for whatever happens: changed, late, stalled, finished
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) watch: bool,
-    /// Only what can be resumed, as `ckpt resume` judges it from --root
-    #[arg(long)]
-    pub(crate) resumable: bool,
-    /// Print the protocols' own messages about agents that are late or stalled
-    #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
-    pub(crate) messages: bool,
     /// Agents that should have a checkpoint
     #[arg(long, value_name = "AGENT", num_args = 1.., value_parser = words)]
     pub(crate) expect: Vec<String>,
@@ -605,9 +664,38 @@ pub(crate) struct Status {
     /// From which time without progress on an agent that beats is stuck [default: 2h]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) stuck: Option<Duration>,
+}
+
+/// What is looked at, and how it is shown.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+    /// Print the STATUS table as markdown
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    pub(crate) markdown: bool,
+    /// Stay, and print a line for whatever happens: changed, late, stalled, finished
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) watch: bool,
+    /// Only what can be resumed, as `ckpt resume` judges it from --root
+    #[arg(long)]
+    pub(crate) resumable: bool,
+    /// Print the protocols' own messages about agents that are late or stalled
+    #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
+    pub(crate) messages: bool,
     /// How often --watch looks, also where the system does not tell of changes
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = pause, requires = "watch")]
     pub(crate) every: Duration,
+}
+
+/// What a page for people shows, and where it goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HtmlReport {
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+    /// Write the page to this file, in the place of an earlier one; `-` is standard output
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) html: PathBuf,
 }
 
 /// Why a checkpoint is archived.
@@ -947,9 +1035,9 @@ pub(crate) struct StepMove {
 /// A step that begins.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepStart {
-    /// The step, as the plan has it
+    /// The step, as the plan has it [default: the one in progress, else the next of the plan; printed alone]
     #[arg(value_name = "TEXT", value_parser = words)]
-    pub(crate) text: String,
+    pub(crate) text: Option<String>,
 }
 
 /// A step that is finished.

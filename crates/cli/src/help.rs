@@ -45,14 +45,15 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Reading",
         &[
-            "list", "doctor", "detect", "validate", "revision", "stale", "history", "diff",
-            "convert", "effects", "guide", "schema",
+            "list", "report", "doctor", "detect", "validate", "revision", "stale", "history",
+            "diff", "convert", "effects", "check", "guide", "schema",
         ],
     ),
     (
         "Changing",
         &[
-            "once", "set", "release", "restore", "recover", "archive", "copy", "prune", "forget",
+            "once", "prove", "ask", "approve", "deny", "approved", "set", "release", "restore",
+            "recover", "archive", "copy", "prune", "forget",
         ],
     ),
     (
@@ -65,7 +66,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const OTHERS: &str = "Of one format";
 
 /// A command line of each verb.
-const EXAMPLES: [(&str, &str); 76] = [
+const EXAMPLES: [(&str, &str); 83] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
     (
@@ -106,7 +107,19 @@ const EXAMPLES: [(&str, &str); 76] = [
         "once",
         "ckpt once 'release 1.4' --check './is-released 1.4' -- ./release 1.4",
     ),
+    (
+        "prove",
+        "ckpt prove 'Write tests' --inputs src tests -- cargo test",
+    ),
+    ("check", "ckpt check --rerun"),
     ("effects", "ckpt effects --done 'release 1.4'"),
+    ("ask", "ckpt ask 'release 1.4' -- ./release 1.4"),
+    ("approve", "ckpt approve 'release 1.4' --by Ann"),
+    (
+        "deny",
+        "ckpt deny 'release 1.4' --by Ann --because 'not on a Friday'",
+    ),
+    ("approved", "ckpt approved 'release 1.4' -- ./release 1.4"),
     ("unblock", "ckpt unblock"),
     ("heartbeat", "ckpt heartbeat"),
     ("context", "ckpt context --used 0.78"),
@@ -163,6 +176,7 @@ const EXAMPLES: [(&str, &str); 76] = [
     ("review", "ckpt review ship --p1 2"),
     ("batch", "ckpt batch <reports.jsonl"),
     ("list", "ckpt list checkpoints"),
+    ("report", "ckpt report checkpoints --html report.html"),
     ("detect", "ckpt detect checkpoints/*.json"),
     ("validate", "ckpt validate checkpoints/*.json"),
     ("revision", "ckpt revision checkpoints/US-003.json"),

@@ -239,6 +239,26 @@ pub(crate) fn print_now(text: &str) -> Result<bool, Failure> {
     }
 }
 
+/// Whether the reader of standard output is gone, which a write alone would tell.
+pub(crate) fn is_unread() -> bool {
+    #[cfg(unix)]
+    {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stdout = io::stdout();
+        let mut waited = [PollFd::new(&stdout, PollFlags::empty())];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut waited, Some(&at_once)).is_ok()
+            && waited[0]
+                .revents()
+                .intersects(PollFlags::ERR | PollFlags::HUP)
+    }
+    #[cfg(not(unix))]
+    false
+}
+
 /// Prints notes at once, for what goes on.
 pub(crate) fn notes_now(outcome: &mut Outcome) {
     let mut stderr = io::stderr().lock();

@@ -227,7 +227,7 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
     let takes_key = !is_of_old
         && !matches!(
             verb,
-            Some(Verb::Status(_) | Verb::List { .. } | Verb::Doctor { .. })
+            Some(Verb::Status(_) | Verb::HtmlReport(_) | Verb::List { .. } | Verb::Doctor { .. })
         );
     let unless_named = |places| if is_named { Places::Nowhere } else { places };
     let file = match verb.as_deref() {
@@ -269,10 +269,11 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
     let switch = |found: &Found<'_>| found.parsed(|text| Ok(text == "true"));
     let is_on = &mut global.redact;
     settled.settle_default(redact, is_on, Places::File, switch, bool::to_string)?;
+    let mut verb = verb;
+    if let Some(scope) = verb.as_deref_mut().and_then(Verb::scope_mut) {
+        settled.thresholds([&mut scope.late, &mut scope.stalled, &mut scope.stuck])?;
+    }
     match verb {
-        Some(Verb::Status(how)) => {
-            settled.thresholds([&mut how.late, &mut how.stalled, &mut how.stuck])?;
-        }
         Some(Verb::Resume {
             message,
             template,
@@ -309,7 +310,9 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
 fn names_place(verb: &Verb, global: &Global) -> bool {
     match verb {
         Verb::Detect { files } | Verb::Validate { files } => !files.is_empty(),
-        Verb::Status(how) => !how.places.is_empty(),
+        Verb::Status(_) | Verb::HtmlReport(_) => {
+            verb.scope().is_some_and(|scope| !scope.places.is_empty())
+        }
         Verb::Copy { .. } => true,
         Verb::Set { words, .. } => {
             global.store.is_none() && words.first().is_some_and(|word| !is_assignment(word))

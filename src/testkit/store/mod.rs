@@ -31,6 +31,7 @@
     reason = "the module says when a rule panics, and when it is skipped"
 )]
 
+mod approvals;
 mod claims;
 mod documents;
 mod effects;
@@ -43,6 +44,7 @@ mod processes;
 mod recovery;
 mod writers;
 
+pub use approvals::*;
 pub use claims::*;
 pub use documents::*;
 pub(in crate::testkit) use effects::bring_about;

@@ -2,7 +2,7 @@
 
 use agent_checkpoint::formats::Inspected;
 use agent_checkpoint::json::Violation;
-use agent_checkpoint::ledger::EffectRecord;
+use agent_checkpoint::ledger::{ApprovalRecord, LedgerState, Proofs};
 use agent_checkpoint::resume::ForeignMember;
 use agent_checkpoint::store::Stored;
 use agent_checkpoint::{Handoff, Revision};
@@ -12,7 +12,7 @@ use super::{Style, age, count, violation};
 use crate::address::Target;
 use crate::args::Global;
 use crate::output::{Outcome, one_line};
-use crate::verbs::effects;
+use crate::verbs::{approvals, effects, prove};
 
 /// A checkpoint as `show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -30,6 +30,9 @@ pub(crate) struct Shown {
     /// Members that the format does not declare.
     foreign: Vec<ForeignMember>,
     effects: Vec<serde_json::Value>,
+    /// What the proofs of finished work are worth.
+    proofs: Vec<serde_json::Value>,
+    approvals: Vec<ApprovalRecord>,
     violations: Vec<Violation>,
 }
 
@@ -39,7 +42,8 @@ pub(crate) struct View<'t> {
     stored: Stored,
     inspected: Inspected,
     foreign: Vec<ForeignMember>,
-    effects: Vec<EffectRecord>,
+    ledger: LedgerState,
+    proofs: Proofs,
 }
 
 impl<'t> View<'t> {
@@ -49,14 +53,16 @@ impl<'t> View<'t> {
         stored: Stored,
         inspected: Inspected,
         foreign: Vec<ForeignMember>,
-        effects: Vec<EffectRecord>,
+        ledger: LedgerState,
+        proofs: Proofs,
     ) -> Self {
         View {
             target,
             stored,
             inspected,
             foreign,
-            effects,
+            ledger,
+            proofs,
         }
     }
 
@@ -80,7 +86,9 @@ impl<'t> View<'t> {
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
             foreign: self.foreign.clone(),
-            effects: self.effects.iter().map(effects::as_json).collect(),
+            proofs: prove::list(&self.proofs),
+            effects: self.ledger.effects.iter().map(effects::as_json).collect(),
+            approvals: self.ledger.approvals.clone(),
             violations: self.inspected.violations.clone(),
         }
     }
@@ -136,7 +144,15 @@ impl<'t> View<'t> {
             page.list("Verification", contract.chain(results));
         }
         page.list("Instructions", handoff.instructions.iter().cloned());
-        page.list("Effects", self.effects.iter().map(effects::line));
+        // Without any proof all is claimed.
+        if self.proofs.with_proof().next().is_some() {
+            page.list("Proofs", self.proofs.items().iter().map(prove::line));
+        }
+        page.list("Effects", self.ledger.effects.iter().map(effects::line));
+        page.list(
+            "Approvals",
+            self.ledger.approvals.iter().map(approvals::line),
+        );
         page.list(
             match self.target.is_in_file() {
                 true => "Also in the file, and not declared by its format",

@@ -56,6 +56,11 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
     if goes_on(plan.decision) {
         explain(outcome, plan);
     }
+    if plan.decision == ResumeDecision::Wait {
+        for question in &plan.questions {
+            outcome.say("question", question);
+        }
+    }
     let advice = match plan.decision {
         ResumeDecision::Refuse => instead(&plan.reasons, restarts),
         ResumeDecision::Restart if restarts => RESTART,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::formats::members_not_held;
 use agent_checkpoint::json::Violation;
+use agent_checkpoint::ledger::LedgerState;
 use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::create_file;
 use agent_checkpoint::{DoneItem, Handoff, RuleContext};
@@ -96,8 +97,16 @@ pub(super) fn run(
     }
     let lacks = to.violations(&document, &RuleContext::none())?;
     if let Some(out) = out {
+        let take_ledger_along = || take_ledger_along(&target, out, to.name(), global);
+        // The ledger first: a kill in between leaves no file without it, and the same conversion goes on. That of a slot
+        // is of the task in it, which is in the file.
+        if !to.is_host() {
+            take_ledger_along()?;
+        }
         create_file(out, document.text().as_bytes())?;
-        take_effects_along(&target, out, to.name(), global)?;
+        if to.is_host() {
+            take_ledger_along()?;
+        }
     }
     let mut outcome = Outcome::new();
     if global.json {
@@ -147,19 +156,17 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What the task did outside of its checkpoint goes along: no agent does it again from the other file.
-fn take_effects_along(
+/// What the task did outside of its checkpoint goes along, and what is proven of it: no agent does it again from the other
+/// file.
+fn take_ledger_along(
     target: &Target,
     out: &Path,
     format: &str,
     global: &Global,
 ) -> Result<(), Failure> {
     let from = effects::ledger(target, global);
-    if from
-        .effects()
-        .map_err(|error| target.error(error))?
-        .is_empty()
-    {
+    let state = from.state().map_err(|error| target.error(error))?;
+    if state == LedgerState::default() {
         return Ok(());
     }
     let global = Global {
@@ -170,7 +177,7 @@ fn take_effects_along(
         format: Some(format.to_owned()),
         ..global.clone()
     };
-    let converted = Target::to_change(Some(out), &global)?;
+    let converted = Target::to_claim(Some(out), &global)?;
     let to = effects::ledger(&converted, &global);
     from.copy_to(&to).map_err(|error| converted.error(error))
 }

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::{is_folder, shell_word};
 use crate::output::{Outcome, harmless, one_line};
+use crate::replace::replace;
 use crate::report::count;
 
 /// Where checkpoints lie in a project that has none yet.
@@ -614,22 +615,6 @@ fn apply(change: &mut Change) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Replaces a file whole, also where a link leads to it; its rights stay. `false` where it is no longer as it was.
-fn replace(path: &Path, before: &str, text: &str) -> std::io::Result<bool> {
-    let path = path.canonicalize()?;
-    let folder = path.parent().ok_or(ErrorKind::NotFound)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file()
-        .set_permissions(fs::metadata(&path)?.permissions())?;
-    file.as_file().sync_all()?;
-    if fs::read(&path)? != before.as_bytes() {
-        return Ok(false);
-    }
-    file.persist(&path)?;
-    Ok(true)
-}
-
 fn print(report: &Report, outcome: &mut Outcome) {
     for found in &report.found {
         let format = found.format.unwrap_or("unknown format");
@@ -666,21 +651,5 @@ fn print(report: &Report, outcome: &mut Outcome) {
     }
     if is_anything_left && !report.written {
         outcome.note("nothing was written; `ckpt init --write` writes it, with the same options");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_was_changed_meanwhile_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
-        fs::write(&path, "new").unwrap();
-        assert!(!replace(&path, "old", "text").unwrap());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert!(replace(&path, "new", "text").unwrap());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
     }
 }

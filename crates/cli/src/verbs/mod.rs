@@ -1,5 +1,6 @@
 //! What each verb does.
 
+pub(crate) mod approvals;
 mod archive;
 mod busy;
 mod claim;
@@ -21,7 +22,9 @@ mod once;
 mod operate;
 mod own;
 mod pages;
+pub(crate) mod prove;
 mod recover;
+mod report;
 mod restore;
 mod resume;
 mod revision;
@@ -37,6 +40,7 @@ mod validate;
 
 use std::path::Path;
 
+use agent_checkpoint::ledger::ApprovalDecision;
 use agent_checkpoint::store::{CopyOptions, Keep, Recovery};
 use chrono::{DateTime, Utc};
 
@@ -47,8 +51,10 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::stdin;
 
+pub(crate) use approvals::{Action, Ask, Decide};
 pub(crate) use effects::Settle;
 pub(crate) use once::{Once, refused_words, wait_and_run};
+pub(crate) use prove::Prove;
 pub(crate) use set::is_assignment;
 
 /// Does what the command line says.
@@ -161,6 +167,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Start { plan } => start::run(&plan, global),
         Verb::List { place } => list::run(place.as_deref(), global),
         Verb::Status(how) => status::run(&how, global),
+        Verb::HtmlReport(how) => report::run(&how, global),
         Verb::Report(verb) => operate::run(&verb, global),
         Verb::Batch => operate::batch(global),
         Verb::Convert { file, to, out } => {
@@ -258,7 +265,13 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
         Verb::Doctor { place, fix } => doctor::run(place.as_deref(), fix, global),
         Verb::Hook(called) => hook::run(&called, global),
         Verb::Once(once) => Ok(once::run(&once, global)),
+        Verb::Ask(ask) => ask.run(global),
+        Verb::Approve(decide) => decide.run(&ApprovalDecision::Approved, global),
+        Verb::Deny { decide, because } => decide.run(&ApprovalDecision::Denied { because }, global),
+        Verb::Approved(action) => approvals::approved(&action, global),
         Verb::Effects { file, settle } => effects::run(file.as_deref(), &settle, global),
+        Verb::Prove(prove) => prove::run(&prove, global),
+        Verb::Check { file, rerun } => prove::check(file.as_deref(), rerun, global),
         Verb::Config => Ok(config::run(global)),
         Verb::Completions { shell } => Ok(pages::completions(shell, global)),
         Verb::Man { out } => pages::manual(out.as_deref(), global),
@@ -307,6 +320,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         Verb::Init { write, .. } => *write,
         Verb::Doctor { fix, .. } => *fix,
         Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
+        Verb::HtmlReport(how) => !stdin::is_named(&how.html),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),
         _ => false,

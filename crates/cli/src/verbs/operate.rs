@@ -6,7 +6,7 @@ use agent_checkpoint::quoted;
 use agent_checkpoint::formats::agent_session::same_agent;
 use agent_checkpoint::formats::{Format, GivenValue, Inputs, SourceFiles};
 use agent_checkpoint::{
-    ContextLevel, ContextUse, ErrorKind, Handoff, Operation, OperationContext, Report,
+    ContextLevel, ContextUse, Error, ErrorKind, Handoff, Operation, OperationContext, Report,
     ReportEffect, Reported, RuleContext, Status,
 };
 
@@ -15,7 +15,7 @@ use crate::args::{self, Global};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
-use crate::output::Outcome;
+use crate::output::{Outcome, one_line};
 use crate::report::{plan, saved};
 use crate::reported;
 
@@ -45,6 +45,11 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
                 target.format.name()
             )));
         }
+    }
+    if let args::Report::Step(args::Step::Start(start)) = verb
+        && start.what.text.is_none()
+    {
+        return start_next(start.force, global);
     }
     let report = reported::report(verb)?;
     if report.operation == Operation::Heartbeat {
@@ -92,6 +97,31 @@ pub(super) fn reassign(
             );
             outcome.fail(&failure);
         }
+    }
+    Ok(outcome)
+}
+
+/// The step in progress begins, else the next of the plan; a loop of the shell works on what is printed.
+fn start_next(force: bool, global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_write(global)?;
+    target.require_file()?;
+    let there = target.load()?;
+    let there = there.ok_or_else(|| target.error(Error::new(ErrorKind::NotFound)))?;
+    let inspected = target.format.inspect(&there, &RuleContext::none());
+    let plan = inspected.map_err(|error| target.error(error))?.plan;
+    let Some(text) = plan.start_at else {
+        let mut outcome = Outcome::new();
+        outcome.note(format!("{}: no step is left", target.place()));
+        outcome.found();
+        return Ok(outcome);
+    };
+    let operation = Operation::StepStart { text: text.clone() };
+    let mut report = Report::from(operation);
+    report.force = force;
+    let mut outcome = change(&target, &[report], global)?;
+    if !global.json {
+        outcome.out.clear();
+        outcome.line(one_line(&text));
     }
     Ok(outcome)
 }

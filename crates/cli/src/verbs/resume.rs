@@ -7,13 +7,14 @@ use agent_checkpoint::fleet::{Finding, Fleet, FleetOptions, Source};
 use agent_checkpoint::json::{Code, Violation};
 use agent_checkpoint::resume::{
     ForeignMember, PromptOptions, Prompts, Rendered, Resume, ResumeDecision, ResumeOptions,
-    ResumePlan,
+    ResumePlan, ResumeReason,
 };
 use agent_checkpoint::staleness::{Reason, TrackedFile};
 use agent_checkpoint::store::EntryId;
 use agent_checkpoint::{Error, ErrorKind};
 use serde::Serialize;
 
+use super::approvals;
 use super::claim::owner;
 use super::validate::Corruption;
 use crate::address::Target;
@@ -135,6 +136,10 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         outcome.json(&report(&target, &resume, rendered.as_ref()));
     } else if let Some(rendered) = rendered {
         outcome.out.push_str(&rendered.text);
+    }
+    let awaits = |reason: &ResumeReason| matches!(reason, ResumeReason::AwaitsApproval { .. });
+    if resume.plan.reasons.iter().any(awaits) {
+        approvals::tell_pending(&resume.ledger.approvals, &target, global, &mut outcome);
     }
     verdict(&mut outcome, &target.place(), &resume.plan, restarts);
     Ok(outcome)

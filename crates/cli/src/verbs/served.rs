@@ -18,7 +18,7 @@ use chrono::{DateTime, Utc};
 
 use super::{operate, own, resume, start, status};
 use crate::address::Target;
-use crate::args::{Global, Line, Status, Verb, parse_words};
+use crate::args::{Global, Line, Scope, Verb, parse_words};
 use crate::backend::{is_address, shown};
 use crate::failure::{Failure, chain};
 use crate::named::{is_folder, is_host_named};
@@ -44,7 +44,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Served {
     global: Global,
-    status: Box<Status>,
+    scope: Scope,
     prompts: Prompts,
     budget_tokens: Option<usize>,
 }
@@ -150,7 +150,7 @@ impl Served {
         };
         Ok(Served {
             global,
-            status,
+            scope: status.scope,
             prompts,
             budget_tokens,
         })
@@ -214,7 +214,7 @@ impl Served {
     ///
     /// That the store cannot be read.
     pub fn fleet(&self) -> Result<Fleet, Refused> {
-        status::fleet(&self.status, &self.global).map_err(|failure| self.refused(failure, ""))
+        status::fleet(&self.scope, &self.global).map_err(|failure| self.refused(failure, ""))
     }
 
     /// The key of a row, as a call names it.

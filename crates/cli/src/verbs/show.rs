@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
-use super::effects;
+use super::{approvals, effects, prove};
 use crate::address::Target;
 use crate::args::Global;
 use crate::exit::Exit;
@@ -22,8 +22,11 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
         view.print(&mut outcome, global);
     }
     outcome.exit = Exit::findings_if(view.has_violations());
-    match effects::ledger(&target, global).effects() {
-        Ok(effects) => effects::tell_doubts(&effects, &target, &mut outcome),
+    match effects::ledger(&target, global).state() {
+        Ok(ledger) => {
+            effects::tell_doubts(&ledger.effects, &target, &mut outcome);
+            approvals::tell_pending(&ledger.approvals, &target, global, &mut outcome);
+        }
         Err(error) => {
             outcome.warn(target.error(error).message);
             outcome.found();
@@ -50,8 +53,9 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     handoff.updated_at = handoff.updated_at.take().or(inspected.updated_at.clone());
     let foreign = format.foreign_members(&stored.document).map_err(at)?;
     // What keeps them from being read keeps nobody from looking at the rest; `run` says it.
-    let effects = effects::ledger(target, global)
-        .effects()
-        .unwrap_or_default();
-    Ok(View::new(target, stored, inspected, foreign, effects))
+    let ledger = effects::ledger(target, global).state().unwrap_or_default();
+    let proofs = prove::proofs(target, global).unwrap_or_default();
+    Ok(View::new(
+        target, stored, inspected, foreign, ledger, proofs,
+    ))
 }

@@ -93,15 +93,20 @@ impl Task {
 
 /// The verbs that are tried below, and `copy`, which has tests of its own.
 const TRIED: &[&str] = &[
+    "approve",
+    "approved",
     "archive",
+    "ask",
     "batch",
     "block",
+    "check",
     "claim",
     "complete",
     "context",
     "convert",
     "copy",
     "decide",
+    "deny",
     "detail",
     "detect",
     "diff",
@@ -119,6 +124,7 @@ const TRIED: &[&str] = &[
     "once",
     "pause",
     "phase",
+    "prove",
     "prune",
     "rate-limit",
     "reassign",
@@ -200,6 +206,40 @@ fn an_effect_happens_once_until_its_complete_task_is_archived() {
         task.run(0, &["archive", "--as", "complete"]);
         task.run(0, &["start", "--plan", "More"]);
         assert_eq!(task.project.expect(0, &again).out, "sent twice\n");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_approved_runs_once() {
+    for task in Task::begun() {
+        let of = |verb: &'static str| {
+            let words = &task.on(&[verb, "mail"])[..];
+            [words, &["--", "sh", "-c", "echo sent; exit 3"]].concat()
+        };
+        task.project.expect(125, &of("approved"));
+        task.project.expect(0, &of("ask"));
+        task.says(0, &["deny", "mail", "--by", "Ann"], "denied ");
+        task.project.expect(125, &of("approved"));
+        task.project.expect(0, &of("ask"));
+        task.says(0, &["approve", "mail", "--by", "Ann"], "approved ");
+        for _ in 0..2 {
+            assert_eq!(task.project.expect(3, &of("approved")).out, "sent\n");
+        }
+    }
+}
+
+#[test]
+fn a_proof_is_judged_and_run_again() {
+    for task in Task::begun() {
+        let prove = task.on(&["prove", "Make a", "--inputs", "src"]);
+        let prove = [&prove[..], &["--", "sh", "-c", "echo x >> runs"]].concat();
+        task.project.expect(0, &prove);
+        task.says(0, &["check"], "Make a: proven by sh -c");
+        task.project.write("src/a.rs", "changed");
+        task.says(1, &["check"], "Make a: outdated: src/a.rs changed since;");
+        task.says(0, &["check", "--rerun"], "Make a: proven by sh -c");
+        assert_eq!(task.project.read("runs"), "x\nx\n");
     }
 }
 

@@ -454,6 +454,45 @@ fn a_watch_is_told_of_changes_by_the_system() {
     assert!(event["message"].as_str().unwrap().contains("STALE AGENT"));
 }
 
+/// Nothing happens any more that it would have to print.
+#[cfg(unix)]
+#[test]
+fn a_watch_ends_with_its_reader_and_when_it_is_interrupted() {
+    use std::os::unix::process::ExitStatusExt;
+    let project = one("IN_PROGRESS", "08:00:00");
+    let begin = || {
+        let mut command = project.command();
+        command.args(["status", ".", "--watch", "--every", "10m", "--now", NOW]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        (child, output)
+    };
+    let end = |child: &mut Child| {
+        let began = std::time::Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status;
+            }
+            if began.elapsed() > Duration::from_secs(20) {
+                let _ = child.kill();
+                panic!("it goes on");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let (mut child, output) = begin();
+    drop(output);
+    assert_eq!(end(&mut child).code(), Some(0));
+    let (mut child, _output) = begin();
+    let pid = child.id().to_string();
+    let sent = std::process::Command::new("sh")
+        .args(["-c", &format!("kill -INT {pid}")])
+        .status();
+    assert!(sent.unwrap().success());
+    assert_eq!(end(&mut child).signal(), Some(2));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_folder_that_cannot_be_read_is_told_with_the_reason_and_one_advice() {

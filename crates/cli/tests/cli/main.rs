@@ -7,6 +7,7 @@
 )]
 
 mod addressing;
+mod approving;
 mod bad_input;
 mod batching;
 mod claiming;
@@ -28,6 +29,9 @@ mod forgetting;
 mod guiding;
 mod handing_off;
 mod hooks;
+mod html;
+#[cfg(unix)]
+mod in_a_browser;
 mod listing;
 mod mixing;
 mod once;
@@ -35,9 +39,12 @@ mod operating;
 mod past;
 mod project;
 mod protocols;
+mod proving;
 mod reading;
 mod readme;
+mod recipes;
 mod reporting;
+mod reporting_html;
 mod resuming;
 mod schemas;
 #[allow(dead_code, reason = "the tests of the store use more")]

@@ -206,6 +206,19 @@ fn a_converted_checkpoint_has_the_effects_of_its_task() {
         let again = ["once", "mail", "--store", out, "--", "sh", "-c", SEND];
         assert_eq!(project.expect(3, &again).out, "sent\n");
     }
+    // One that was killed before the file was there goes on.
+    std::fs::remove_file(project.path("s.json")).unwrap();
+    let convert = [
+        "convert",
+        "t.json",
+        "--to",
+        "agent-session",
+        "--out",
+        "s.json",
+    ];
+    project.expect(1, &convert);
+    let again = ["once", "mail", "--store", "s.json", "--", "sh", "-c", SEND];
+    assert_eq!(project.expect(3, &again).out, "sent\n");
     assert_eq!(sent(&project), 1);
 }
 

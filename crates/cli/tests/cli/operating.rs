@@ -11,6 +11,30 @@ fn parsed(project: &Project, name: &str) -> Value {
 }
 
 #[test]
+fn the_next_step_begins_and_is_printed_alone() {
+    let project = Project::new();
+    let of = ["--store", "c", "--key", "k"];
+    let ckpt = |words: &[&'static str]| [words, &of].concat();
+    project.expect(0, &ckpt(&["start", "--agent", "one", "--plan", "a b", "c"]));
+    let begin = ckpt(&["step", "start"]);
+    // Also the one that is in progress, as after a kill.
+    for _ in 0..2 {
+        assert_eq!(project.expect(0, &begin).out, "a b\n");
+    }
+    project.expect(0, &ckpt(&["step", "done"]));
+    assert_eq!(project.expect(0, &begin).out, "c\n");
+    project.expect(0, &ckpt(&["step", "done"]));
+    let before = project.read("c/k.json");
+    let none = project.expect(1, &begin);
+    assert!(
+        none.out.is_empty() && none.err.contains("no step is left"),
+        "{none:?}"
+    );
+    assert_eq!(project.read("c/k.json"), before);
+    project.expect(2, &["step", "start", "--store", "none.json"]);
+}
+
+#[test]
 fn each_report_is_one_change() {
     let project = Project::with("t.json", TASK);
     for (arguments, line, pointer, value) in [

@@ -1,4 +1,4 @@
-//! The commands that the pages show do what the pages say, in their order and from nothing.
+//! The commands that the pages show do what the pages say, in their order and from nothing; so does an afternoon of a user.
 #![cfg(unix)]
 
 use std::process::{Command, Stdio};
@@ -7,6 +7,7 @@ use crate::project::{Project, path_with_ckpt};
 
 const README: &str = include_str!("../../../../README.md");
 const REFERENCE: &str = include_str!("../../../../docs/cli.md");
+const AFTERNOON: &str = include_str!("../fixtures/afternoon.txt");
 
 /// The first block of a page that begins so, without its last line end.
 fn block<'p>(page: &'p str, begins: &str) -> &'p str {
@@ -67,4 +68,29 @@ fn the_first_commands_of_the_reference_print_what_it_shows() {
             assert_eq!(printed.next(), Some(expected), "{command}");
         }
     }
+}
+
+#[test]
+fn an_afternoon_with_the_command_has_the_exit_codes_that_a_user_expects() {
+    let lines = AFTERNOON.lines().filter(|line| !line.starts_with('#'));
+    // A line without a code is of the shell alone.
+    let expected: Vec<(&str, &str)> = lines
+        .map(|line| {
+            line.split_once(' ')
+                .filter(|(code, _)| code.parse::<u8>().is_ok())
+                .unwrap_or(("0", line))
+        })
+        .collect();
+    assert!(expected.len() > 80, "{}", expected.len());
+    let lines: Vec<&str> = expected.iter().map(|(_, line)| *line).collect();
+    let project = Project::new();
+    let (codes, errors) = run(&project, &lines);
+    let wrong: Vec<_> = expected
+        .iter()
+        .zip(&codes)
+        .filter(|((expected, _), code)| expected != code)
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}\n{errors}");
+    assert_eq!(codes.len(), lines.len());
+    assert!(!errors.contains("panicked"), "{errors}");
 }

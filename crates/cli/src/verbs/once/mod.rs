@@ -6,14 +6,15 @@ mod waiting;
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
-    Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus, Receipt, Settlement,
+    Approval, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus, Receipt, Settlement,
 };
 use chrono::SecondsFormat;
 
-use output::{Output, Passing};
+use output::{Kept, Output};
 use waiting::Waiting;
 pub(crate) use waiting::wait_and_run;
 
@@ -23,6 +24,7 @@ use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::passing::Passing;
 
 /// The exit code where the command did not run.
 const NOT_RUN: u8 = 125;
@@ -46,26 +48,46 @@ pub(crate) struct Once {
     /// The command and its arguments, after `--`
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
+    /// The approval with which alone it runs.
+    #[arg(skip)]
+    approval: Option<Approval>,
 }
 
 pub(super) fn run(once: &Once, global: &Global) -> Outcome {
-    once.run(global).unwrap_or_else(|failure| {
-        let mut outcome = Outcome::from(failure);
-        outcome.code = Some(NOT_RUN);
-        outcome
-    })
+    once.run(global).unwrap_or_else(did_not_run)
+}
+
+/// The outcome where the command did not run.
+pub(super) fn did_not_run(failure: Failure) -> Outcome {
+    let mut outcome = Outcome::from(failure);
+    outcome.code = Some(NOT_RUN);
+    outcome
 }
 
 /// The outcome of a command line that is refused: the command that was to run once did not run.
 pub(crate) fn refused_words(mut outcome: Outcome) -> Outcome {
+    let has_command = std::env::args_os().any(|word| word == "--");
     let mut words = std::env::args_os().take_while(|word| word != "--");
-    if outcome.exit == Exit::Failed && words.any(|word| word == "once") {
+    let runs = |word: OsString| word == "once" || (has_command && word == "approved");
+    if outcome.exit == Exit::Failed && words.any(runs) {
         outcome.code = Some(NOT_RUN);
     }
     outcome
 }
 
 impl Once {
+    /// A command that runs once, with an approval of the same id.
+    pub(super) fn approved(approval: Approval, command: &[OsString]) -> Once {
+        Once {
+            id: approval.id().to_owned(),
+            check: None,
+            how: None,
+            retry_on: Vec::new(),
+            command: command.to_vec(),
+            approval: Some(approval),
+        }
+    }
+
     fn run(&self, global: &Global) -> Result<Outcome, Failure> {
         let target = Target::to_write(global)?;
         target.require_file()?;
@@ -73,6 +95,9 @@ impl Once {
         let mut effect = Effect::with_id(&self.id).map_err(at)?;
         if let Some(how) = &self.how {
             effect = effect.with_check(how);
+        }
+        if let Some(approval) = &self.approval {
+            effect = effect.with_approval(approval.clone());
         }
         let ledger = ledger(&target, global);
         let mut check = self.check.as_deref();
@@ -132,8 +157,9 @@ impl Once {
                 return Err(self.cannot_run(&error.to_string()));
             }
         };
-        let stdout = Passing::on(running.child.stdout.take(), io::stdout());
-        let stderr = Passing::on(running.child.stderr.take(), io::stderr());
+        let [out, err] = [Arc::<Mutex<Kept>>::default(), Arc::default()];
+        let stdout = Passing::on(running.child.stdout.take(), io::stdout(), &out);
+        let stderr = Passing::on(running.child.stderr.take(), io::stderr(), &err);
         let status = running.child.wait();
         if let Some(why) = running.failure() {
             guard.not_done().map_err(|error| target.error(error))?;
@@ -216,7 +242,7 @@ impl Once {
     }
 }
 
-fn in_progress(record: &EffectRecord) -> String {
+pub(super) fn in_progress(record: &EffectRecord) -> String {
     let process = record.process.as_ref();
     let process = process.map(|process| format!(", in process {}", process.pid));
     format!(

@@ -1,22 +1,16 @@
-//! What a command wrote: passed on as it comes, and kept for the next time.
+//! What a command wrote, kept for the next time.
 
-use std::io::{ErrorKind, Read, Write};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::io::Write;
 
 use serde::{Deserialize, Serialize};
+
+use crate::passing::Keep;
 
 /// How many bytes of each stream are kept.
 const MOST: usize = 24 * 1024;
 
 /// How many bytes of JSON a receipt may have, with room to spare.
 const MOST_JSON: usize = 60 * 1024;
-
-/// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
-/// output open for ever.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is kept of a command that ended.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -60,12 +54,6 @@ impl Output {
     }
 }
 
-/// A stream that is being passed on.
-pub(super) struct Passing {
-    kept: Arc<Mutex<Kept>>,
-    ended: Receiver<()>,
-}
-
 /// The beginning of a stream, and how long all of it is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
@@ -73,52 +61,16 @@ pub(super) struct Kept {
     all: u64,
 }
 
-impl Passing {
-    /// Passes on what comes in a thread of its own.
-    pub(super) fn on(
-        from: Option<impl Read + Send + 'static>,
-        mut to: impl Write + Send + 'static,
-    ) -> Passing {
-        let kept = Arc::<Mutex<Kept>>::default();
-        let (sender, ended) = sync_channel(1);
-        let all = Arc::clone(&kept);
-        thread::spawn(move || {
-            let mut buffer = [0; 8192];
-            let mut from = from;
-            while let Some(from) = &mut from {
-                let read = match from.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(length) => &buffer[..length],
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(_) => break,
-                };
-                // A reader that is gone gets no more of it, and the command goes on.
-                let _ = to.write_all(read).and_then(|()| to.flush());
-                all.lock().unwrap_or_else(PoisonError::into_inner).add(read);
-            }
-            let _nobody_waits = sender.send(());
-        });
-        Passing { kept, ended }
-    }
-
-    /// What came until the end of the command, or shortly after.
-    pub(super) fn end(self) -> Kept {
-        let _still_open = self.ended.recv_timeout(PATIENCE);
-        self.kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
-
-impl Kept {
-    fn add(&mut self, bytes: &[u8]) {
+impl Keep for Kept {
+    fn keep(&mut self, bytes: &[u8]) {
         let room = MOST - self.bytes.len();
         self.bytes
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.all += bytes.len() as u64;
     }
+}
 
+impl Kept {
     /// The first bytes of it, no letter cut.
     fn stream(&self, most: usize) -> Stream {
         let bytes = &self.bytes[..self.bytes.len().min(most)];
@@ -174,7 +126,7 @@ mod tests {
         ];
         for written in long.iter().map(Vec::as_slice).chain(short) {
             let mut kept = Kept::default();
-            written.chunks(1000).for_each(|piece| kept.add(piece));
+            written.chunks(1000).for_each(|piece| kept.keep(piece));
             let output = Output::new(3, &kept, &kept);
             let json = serde_json::to_string(&output).unwrap();
             assert!(json.len() <= MOST_JSON);

@@ -1,7 +1,7 @@
 //! `ckpt status`: all checkpoints of some folders in one table.
 
 mod planned;
-mod tables;
+pub(super) mod tables;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use agent_checkpoint::Error;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, RowState, Source};
-use agent_checkpoint::liveness::{Liveness, Notice};
+use agent_checkpoint::formats::Format;
+use agent_checkpoint::liveness::{Liveness, Notice, Thresholds};
 use agent_checkpoint::resume::Resume;
 use chrono::TimeDelta;
 
@@ -17,16 +18,16 @@ use super::busy::Busy;
 use super::scan::{self, Opened};
 use super::{now, resume};
 use crate::address::Target;
-use crate::args::{Global, Status};
+use crate::args::{Global, Scope, Status};
 use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
-    let opened = opened(how, global)?;
+    let opened = opened(&how.scope, global)?;
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
-    let options = options(how, global)?;
+    let options = options(&how.scope, global)?;
     if how.watch {
         let stores = opened.iter().filter_map(Opened::store);
         return watch::run(&sources, stores, &options, how, global);
@@ -49,13 +50,10 @@ fn scan(
     let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
     let fleet = fleet.judge_resumes(|row| match resume_of(row, global) {
         Ok(resume) => Some(resume.plan),
-        // It was archived since the scan.
-        Err(failure) if failure.code == "not-found" => None,
         Err(failure) => {
-            let place = &row.place;
-            let store = place.store.as_ref().map(Path::new);
-            let within = place.slot.as_deref().or(place.key.as_deref());
-            outcome.fail(&failure.at(place.file.as_deref().or(store), within));
+            if let Some(failure) = failure_of(row, failure) {
+                outcome.fail(&failure);
+            }
             None
         }
     });
@@ -64,7 +62,7 @@ fn scan(
 }
 
 /// The checkpoints of a store, as `ckpt status` judges them, for a program that shows them itself.
-pub(super) fn fleet(how: &Status, global: &Global) -> Result<Fleet, Failure> {
+pub(super) fn fleet(how: &Scope, global: &Global) -> Result<Fleet, Failure> {
     let opened = opened(how, global)?;
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
     let fleet = Fleet::scan(&sources, &options(how, global)?, now(global));
@@ -74,6 +72,15 @@ pub(super) fn fleet(how: &Status, global: &Global) -> Result<Fleet, Failure> {
 
 /// What `ckpt resume` would say of a row.
 fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
+    let (target, global) = target_of(row, global)?;
+    let options = resume::options(&global);
+    // `resume` says the rest itself.
+    let mut unsaid = Outcome::new();
+    Ok(resume::judge(&target, options, false, &global, &mut unsaid)?.0)
+}
+
+/// The checkpoint of a row, and the options as if the command line named it.
+pub(super) fn target_of(row: &Row, global: &Global) -> Result<(Target, Global), Failure> {
     let slot = row.place.slot.as_deref();
     let global = Global {
         store: row.place.store.as_ref().map(PathBuf::from),
@@ -82,21 +89,29 @@ fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
         ..global.clone()
     };
     let target = Target::to_read(row.place.file.as_deref(), &global)?;
-    let options = resume::options(&global);
-    // `resume` says the rest itself.
-    let mut unsaid = Outcome::new();
-    Ok(resume::judge(&target, options, false, &global, &mut unsaid)?.0)
+    Ok((target, global))
 }
 
-fn opened(how: &Status, global: &Global) -> Result<Vec<Opened>, Failure> {
+/// A failure of the checkpoint of a row, in whose message the place stands; `None` where it was archived since the scan.
+pub(super) fn failure_of(row: &Row, failure: Failure) -> Option<Failure> {
+    if failure.code == "not-found" {
+        return None;
+    }
+    let place = &row.place;
+    let store = place.store.as_ref().map(Path::new);
+    let within = place.slot.as_deref().or(place.key.as_deref());
+    Some(failure.at(place.file.as_deref().or(store), within))
+}
+
+pub(super) fn opened(how: &Scope, global: &Global) -> Result<Vec<Opened>, Failure> {
     if global.key.is_some() || global.slot.is_some() {
         return Err(Failure::new(
-            "status shows all checkpoints of a folder; leave --key and --slot out",
+            "all checkpoints of a folder are shown; leave --key and --slot out",
         ));
     }
     match (how.places.as_slice(), &global.store) {
         ([], None) => Err(Failure::new(
-            "which checkpoints? Name a folder, such as `ckpt status .`",
+            "which checkpoints? Name a folder, such as `.`",
         )),
         ([], Some(store)) => Ok(vec![Opened::new(store, Access::Read, global)?]),
         (_, Some(_)) => Err(Failure::new(
@@ -109,7 +124,7 @@ fn opened(how: &Status, global: &Global) -> Result<Vec<Opened>, Failure> {
     }
 }
 
-fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
+pub(super) fn options(how: &Scope, global: &Global) -> Result<FleetOptions, Failure> {
     // Each row would fail with it.
     if !global.root.is_dir() {
         return Err(Error::not_a_folder().with_path(&global.root).into());
@@ -121,15 +136,19 @@ fn options(how: &Status, global: &Global) -> Result<FleetOptions, Failure> {
     for task in planned::read(&how.planned, global)? {
         options = options.with_planned(task.name, task.agent.as_deref());
     }
-    let (late, stalled, stuck) = (span(how.late)?, span(how.stalled)?, span(how.stuck)?);
     for format in global.formats.iter() {
-        let mut thresholds = format.thresholds();
-        thresholds.late = late.unwrap_or(thresholds.late);
-        thresholds.stalled = stalled.unwrap_or(thresholds.stalled);
-        thresholds.stuck = stuck.unwrap_or(thresholds.stuck);
-        options = options.with_thresholds(format.name(), thresholds);
+        options = options.with_thresholds(format.name(), thresholds(how, format)?);
     }
     Ok(options)
+}
+
+/// By which silences the agents of a format are judged.
+pub(super) fn thresholds(how: &Scope, format: &Format) -> Result<Thresholds, Failure> {
+    let mut thresholds = format.thresholds();
+    thresholds.late = span(how.late)?.unwrap_or(thresholds.late);
+    thresholds.stalled = span(how.stalled)?.unwrap_or(thresholds.stalled);
+    thresholds.stuck = span(how.stuck)?.unwrap_or(thresholds.stuck);
+    Ok(thresholds)
 }
 
 fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
@@ -138,7 +157,7 @@ fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
 }
 
 /// The exit code, and what could not be read on standard error.
-fn judge(fleet: &Fleet, outcome: &mut Outcome) {
+pub(super) fn judge(fleet: &Fleet, outcome: &mut Outcome) {
     scan::tell_skipped(fleet, outcome);
     for row in fleet.rows() {
         if let Some(missing) = row.steps_missing() {

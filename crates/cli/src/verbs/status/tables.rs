@@ -65,7 +65,7 @@ fn cells(row: &Row, now: DateTime<Utc>) -> [String; 10] {
 }
 
 /// `65% (13/20)`, as far as it is known.
-fn progress(row: &Row) -> String {
+pub(in crate::verbs) fn progress(row: &Row) -> String {
     let counts = row.progress.done.zip(row.progress.total);
     let counts = counts.filter(|(_, total)| *total > 0);
     match (row.progress.percent, counts) {
@@ -77,7 +77,7 @@ fn progress(row: &Row) -> String {
 }
 
 /// The whole in a line, such as `3 rows: 1 active, 2 late; 45% done`.
-fn summary(fleet: &Fleet) -> String {
+pub(in crate::verbs) fn summary(fleet: &Fleet) -> String {
     let totals = fleet.totals();
     let mut text = match totals.rows {
         0 => "no checkpoints".to_owned(),
@@ -123,7 +123,7 @@ fn summary(fleet: &Fleet) -> String {
 }
 
 /// How long ago a stamp was, such as `2 min ago`. A stamp that is no time, or ahead of the clock, is shown itself.
-fn age(stamp: Option<&Timestamp>, now: DateTime<Utc>) -> String {
+pub(in crate::verbs) fn age(stamp: Option<&Timestamp>, now: DateTime<Utc>) -> String {
     let Some(stamp) = stamp else {
         return NONE.to_owned();
     };
@@ -141,7 +141,7 @@ fn age(stamp: Option<&Timestamp>, now: DateTime<Utc>) -> String {
 }
 
 /// A length of time, such as `3 h 20 min` or `2 d`.
-fn span(span: TimeDelta) -> String {
+pub(in crate::verbs) fn span(span: TimeDelta) -> String {
     let seconds = span.num_seconds().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match (days, hours, minutes) {

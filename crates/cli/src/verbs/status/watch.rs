@@ -22,6 +22,9 @@ use crate::output::{self, Outcome, one_line};
 /// How long after a notice more of them are waited for: a save is several.
 const SETTLED_AFTER: Duration = Duration::from_millis(100);
 
+/// How soon it ends after its reader.
+const UNREAD_WITHIN: Duration = Duration::from_secs(1);
+
 pub(super) fn run<'s>(
     sources: &[Source<'_>],
     stores: impl Iterator<Item = &'s Arc<dyn CheckpointStore>>,
@@ -48,6 +51,9 @@ pub(super) fn run<'s>(
     while goes_on {
         notices.follow(sources, &fleet);
         notices.wait(how.every);
+        if output::is_unread() {
+            break;
+        }
         let next = fleet.rescan(sources, super::now(global));
         for event in next.changes_since(&fleet) {
             goes_on &= output::print_now(&line(&event, &next, global)?)?;
@@ -178,11 +184,18 @@ impl Notices {
         self.followed.retain(|folder| folder.is_dir());
     }
 
-    /// Waits until something changed, or it is time to look anyway.
+    /// Waits until something changed, it is time to look anyway, or the reader is gone.
     fn wait(&self, every: Duration) {
         let until = Instant::now() + every;
-        if self.heard.recv_timeout(every).is_ok() {
-            while self.heard.recv_timeout(SETTLED_AFTER).is_ok() && Instant::now() < until {}
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.heard.recv_timeout(left.min(UNREAD_WITHIN)).is_ok() {
+                break;
+            }
+            if left <= UNREAD_WITHIN || output::is_unread() {
+                return;
+            }
         }
+        while self.heard.recv_timeout(SETTLED_AFTER).is_ok() && Instant::now() < until {}
     }
 }

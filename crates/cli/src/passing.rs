@@ -1,0 +1,74 @@
+//! What a command writes: passed on as it comes, and kept.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use agent_checkpoint::ledger::OutputTail;
+
+/// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
+/// output open for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A part of what is passed on.
+pub(crate) trait Keep: Clone + Send + 'static {
+    /// Keeps of these bytes what is to be kept.
+    fn keep(&mut self, bytes: &[u8]);
+}
+
+impl Keep for OutputTail {
+    fn keep(&mut self, bytes: &[u8]) {
+        self.add(bytes);
+    }
+}
+
+/// A stream that is being passed on.
+pub(crate) struct Passing<K> {
+    kept: Arc<Mutex<K>>,
+    ended: Receiver<()>,
+}
+
+impl<K: Keep> Passing<K> {
+    /// Passes on what comes in a thread of its own; several streams may be kept as one.
+    pub(crate) fn on(
+        from: Option<impl Read + Send + 'static>,
+        mut to: impl Write + Send + 'static,
+        kept: &Arc<Mutex<K>>,
+    ) -> Passing<K> {
+        let (sender, ended) = sync_channel(1);
+        let all = Arc::clone(kept);
+        thread::spawn(move || {
+            let mut buffer = [0; 8192];
+            let mut from = from;
+            while let Some(from) = &mut from {
+                let read = match from.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(length) => &buffer[..length],
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(_) => break,
+                };
+                // A reader that is gone gets no more of it, and the command goes on.
+                let _ = to.write_all(read).and_then(|()| to.flush());
+                all.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .keep(read);
+            }
+            let _nobody_waits = sender.send(());
+        });
+        Passing {
+            kept: Arc::clone(kept),
+            ended,
+        }
+    }
+
+    /// What came until the end of the command, or shortly after.
+    pub(crate) fn end(self) -> K {
+        let _still_open = self.ended.recv_timeout(PATIENCE);
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}

@@ -1,0 +1,230 @@
+//! `ckpt prove` and `ckpt check`: whether finished work is shown to be done.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use agent_checkpoint::Operation;
+use agent_checkpoint::ledger::{
+    OutputTail, Proof, ProofEnd, ProofRecord, ProofStatus, Proofs, ProvenItem, Rerun,
+};
+use serde_json::{Value, json};
+
+use super::claim::owner;
+use super::operate;
+use crate::address::Target;
+use crate::args::Global;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::named::shell_word;
+use crate::output::{Outcome, harmless, is_quiet, one_line};
+use crate::passing::Passing;
+
+/// How many lines of its output are shown of a proof that failed.
+const LAST_LINES: usize = 5;
+
+/// What is proven, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Prove {
+    /// The step, criterion or gate, as the checkpoint has it
+    #[arg(value_name = "STEP|CRITERION|GATE")]
+    item: String,
+    /// The files that it covers, and folders with all source files below them [default: the files that the checkpoint names]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    inputs: Vec<String>,
+    /// The command and its arguments, after `--`
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// `ckpt prove`.
+pub(super) fn run(prove: &Prove, global: &Global) -> Result<Outcome, Failure> {
+    let target = Target::to_write(global)?;
+    target.require_file()?;
+    let proof = Proof::new(prove.command.clone()).with_inputs(prove.inputs.clone());
+    let mut outcome = Outcome::new();
+    let of = std::slice::from_ref(&prove.item);
+    let record = prove_all(of, &proof, &target, global, &mut outcome)?;
+    let proofs = proofs(&target, global)?;
+    let mut items = proofs.items().iter();
+    let item = items.find(|known| known.item == prove.item);
+    let said = item.map(ToString::to_string);
+    let said = format!("{}: {}", prove.item, said.unwrap_or_default());
+    match record.passed() {
+        true => outcome.note(said),
+        false => outcome.warn(said),
+    }
+    // What is printed of the command itself goes before it.
+    if global.json {
+        outcome.out.clear();
+        outcome.json(&item.map(as_json));
+    }
+    let is_proven = item.is_some_and(|item| item.status == ProofStatus::Proven);
+    outcome.exit = outcome.exit.and(Exit::findings_if(!is_proven));
+    outcome.is_done = true;
+    Ok(outcome)
+}
+
+/// `ckpt check`.
+pub(super) fn check(file: Option<&Path>, rerun: bool, global: &Global) -> Result<Outcome, Failure> {
+    let target = match rerun {
+        true => Target::to_change(file, global)?,
+        false => Target::to_read(file, global)?,
+    };
+    target.require_file()?;
+    let mut outcome = Outcome::new();
+    let mut now = proofs(&target, global)?;
+    if rerun {
+        for Rerun { of, proof, .. } in now.reruns() {
+            prove_all(&of, &proof, &target, global, &mut outcome)?;
+            outcome.is_done = true;
+        }
+        now = proofs(&target, global)?;
+    }
+    let reruns = now.reruns();
+    if global.json {
+        outcome.out.clear();
+        outcome.json(&json!({
+            "items": list(&now),
+            "rerun": reruns.iter().map(|rerun| json!({
+                "of": rerun.of,
+                "command": rerun.proof.command(),
+                "inputs": rerun.proof.inputs(),
+            })).collect::<Vec<_>>(),
+        }));
+    } else {
+        now.items()
+            .iter()
+            .for_each(|item| print(item, &mut outcome));
+        for Rerun { of, proof, .. } in &reruns {
+            let words: Vec<String> = proof.command().iter().map(|it| shell_word(it)).collect();
+            outcome.line(one_line(&format!(
+                "to run again: {} ({})",
+                words.join(" "),
+                of.join(", ")
+            )));
+        }
+        if now.items().is_empty() {
+            outcome.note("nothing is finished that could be proven");
+        }
+    }
+    if !reruns.is_empty() {
+        outcome.note(format!(
+            "`ckpt check {} --rerun` runs what is to be run again",
+            target.words()
+        ));
+    }
+    outcome.exit = outcome.exit.and(Exit::findings_if(now.is_any_unproven()));
+    Ok(outcome)
+}
+
+/// What `show` and `check` have of each in JSON.
+pub(crate) fn list(proofs: &Proofs) -> Vec<Value> {
+    proofs.items().iter().map(as_json).collect()
+}
+
+/// A piece of work in a line.
+pub(crate) fn line(item: &ProvenItem) -> String {
+    one_line(&format!("{}: {item}", item.item))
+}
+
+/// The proofs of a checkpoint by the files as they are.
+pub(super) fn proofs(target: &Target, global: &Global) -> Result<Proofs, Failure> {
+    target
+        .any_checkpoints(global)
+        .proofs(&target.key, &global.root)
+        .map_err(|error| target.error(error))
+}
+
+/// Runs a proof, records it, and tells the format what it has a member for.
+fn prove_all(
+    of: &[String],
+    proof: &Proof,
+    target: &Target,
+    global: &Global,
+    outcome: &mut Outcome,
+) -> Result<ProofRecord, Failure> {
+    let by = owner(global).unwrap_or_else(|| "ckpt".to_owned());
+    let checkpoints = target.any_checkpoints(global);
+    let at = |error| target.error(error);
+    let mut run = |command| pass_on(command, global.json);
+    let record = checkpoints
+        .prove(&target.key, &by, of, proof, &global.root, &mut run)
+        .map_err(at)?;
+    for item in of {
+        let reports = checkpoints.proof_reports(&target.key, item, &record);
+        report(reports.map_err(at)?, item, target, global, outcome);
+    }
+    Ok(record)
+}
+
+/// Reports a proof to the format, which takes the first of these that it can.
+fn report(
+    reports: Vec<Operation>,
+    item: &str,
+    target: &Target,
+    global: &Global,
+    outcome: &mut Outcome,
+) {
+    let mut refusal = None;
+    for operation in reports {
+        match operate::change(target, &[operation.into()], global) {
+            Ok(reported) => {
+                outcome.out.push_str(&reported.out);
+                outcome.notes.extend(reported.notes);
+                outcome.exit = outcome.exit.and(reported.exit);
+                return;
+            }
+            Err(failure) => refusal = Some(failure),
+        }
+    }
+    if let Some(failure) = refusal {
+        outcome.note(format!(
+            "the proof of {item} is recorded, and the checkpoint did not take it: {}",
+            failure.message
+        ));
+    }
+}
+
+/// Runs the command of a proof, whose output is passed on as it comes: past the JSON where that is wanted.
+fn pass_on(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail)> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let to: [Box<dyn io::Write + Send>; 2] = match (is_quiet(), json) {
+        (true, _) => [Box::new(io::sink()), Box::new(io::sink())],
+        (_, true) => [Box::new(io::stderr()), Box::new(io::stderr())],
+        _ => [Box::new(io::stdout()), Box::new(io::stderr())],
+    };
+    let [out, err] = to;
+    let kept = Arc::<Mutex<OutputTail>>::default();
+    let stdout = Passing::on(child.stdout.take(), out, &kept);
+    let stderr = Passing::on(child.stderr.take(), err, &kept);
+    let status = child.wait()?;
+    stdout.end();
+    Ok((status.into(), stderr.end()))
+}
+
+fn as_json(item: &ProvenItem) -> Value {
+    let mut value = serde_json::to_value(item).unwrap_or_default();
+    if let (Some(proof), Some(Value::Object(shown))) = (&item.proof, value.get_mut("proof")) {
+        shown.insert("files".to_owned(), proof.files().collect());
+    }
+    value
+}
+
+fn print(item: &ProvenItem, outcome: &mut Outcome) {
+    outcome.line(line(item));
+    let Some(proof) = item.proof.as_ref().filter(|proof| !proof.passed()) else {
+        return;
+    };
+    // A secret may go over more lines than are shown.
+    let output = harmless(&proof.output.text());
+    let lines: Vec<&str> = output.lines().collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n    ");
+    if !last.trim().is_empty() {
+        outcome.line(format!("    {last}"));
+    }
+}

@@ -1,0 +1,48 @@
+//! The style of the page, and the hash by which its policy allows this style and no other.
+
+use sha2::{Digest, Sha256};
+
+/// The text between `<style>` and `</style>`. A browser reads a line end as `\n` whatever it is in the file.
+pub(super) fn css() -> String {
+    include_str!("page.css").replace('\r', "")
+}
+
+/// How a content security policy names a text.
+pub(super) fn hash(text: &str) -> String {
+    format!("sha256-{}", base64(&Sha256::digest(text)))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= chunk.len() {
+                letter.into()
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_that_of_the_policy() {
+        for (text, base) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(text.as_bytes()), base);
+        }
+        // The example of the CSP specification, level 3.
+        assert_eq!(
+            hash("alert('Hello, world.');"),
+            "sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng="
+        );
+    }
+}

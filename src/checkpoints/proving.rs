@@ -1,0 +1,130 @@
+//! Whether finished work is shown to be done.
+
+use std::path::Path;
+
+use super::Checkpoints;
+use crate::checkpoint::{Checkpoint, DoneItem, Handoff, Key, Result};
+use crate::ledger::{
+    LedgerState, Proof, ProofRecord, ProofRunner, Proofs, StoredProof, require_item,
+};
+use crate::staleness::Tracking;
+
+impl<C: Checkpoint> Checkpoints<C> {
+    /// The finished steps, criteria and gates of a task, each with what its newest proof is worth by the files at `root`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get) and of [`Ledger::state`](crate::ledger::Ledger::state); the code
+    /// `not-a-folder` when `root` is none.
+    pub fn proofs(&self, key: &Key, root: impl AsRef<Path>) -> Result<Proofs> {
+        let handoff = self.get(key)?.checkpoint.handoff();
+        let state = self.ledger(key, String::new()).state()?;
+        let tracking = self.ground(key, root.as_ref())?;
+        let earlier = self.earlier_with_proofs(key, &state)?;
+        Ok(Proofs::judge(&handoff, &earlier, &state.proofs, &tracking))
+    }
+
+    /// Runs a proof of these steps, criteria or gates in the project at `root`, and records what it showed in the ledger,
+    /// whatever that is. `by` names the owner; `run` runs the command.
+    ///
+    /// The checkpoint stays as it is: [`proof_reports`](Checkpoints::proof_reports) has what a protocol takes of it. A
+    /// [`Recorder`](crate::recorder::Recorder) does both.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for what the task does not have; the code `input` for an input
+    /// that is missing, outside of the project or cannot be read, and `command` for one that cannot be run: nothing is
+    /// recorded then. Those of [`proofs`](Checkpoints::proofs), and of every write of the ledger.
+    pub fn prove(
+        &self,
+        key: &Key,
+        by: &str,
+        of: &[String],
+        proof: &Proof,
+        root: impl AsRef<Path>,
+        run: &mut ProofRunner<'_>,
+    ) -> Result<ProofRecord> {
+        let proof = self.run_proof(key, of, proof, root.as_ref(), run)?;
+        self.ledger(key, by).record_proof(&proof)
+    }
+
+    /// The reports by which the format may learn of a proof, of which it takes the first that it can; none where the item is
+    /// no criterion and no gate of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Checkpoints::get).
+    pub fn proof_reports(
+        &self,
+        key: &Key,
+        item: &str,
+        proof: &ProofRecord,
+    ) -> Result<Vec<crate::Operation>> {
+        let handoff = self.get(key)?.checkpoint.handoff();
+        Ok(crate::ledger::reports(proof, item, &handoff, C::OPERATIONS))
+    }
+
+    /// Runs a proof, and records nothing.
+    pub(crate) fn run_proof(
+        &self,
+        key: &Key,
+        of: &[String],
+        proof: &Proof,
+        root: &Path,
+        run: &mut ProofRunner<'_>,
+    ) -> Result<StoredProof> {
+        let handoff = self.get(key)?.checkpoint.handoff();
+        let tracking = self.ground(key, root)?;
+        let at = |error: crate::Error| error.with_key(key);
+        for item in of {
+            if let Err(error) = require_item(item, &handoff) {
+                // What was finished long ago may be proven anew.
+                let mut earlier = self.earlier(key)?.into_iter();
+                if !earlier.any(|step| step.text == *item) {
+                    return Err(at(error));
+                }
+            }
+        }
+        proof
+            .run(of, &handoff.files, &tracking, self.now(), run)
+            .map_err(at)
+    }
+
+    /// The project at `root`, as this checkpoint's files are tracked in it.
+    pub(super) fn ground(&self, key: &Key, root: &Path) -> Result<Tracking> {
+        // A wrong root would make every file missing, and its work to be done again.
+        if !root.as_os_str().is_empty() && !root.is_dir() {
+            return Err(crate::Error::not_a_folder().with_path(root));
+        }
+        let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
+        let mut tracking =
+            tracking.of_checkpoint(self.store.beside().document_file(key), C::layout());
+        tracking.root = root.to_path_buf();
+        Ok(tracking)
+    }
+
+    /// The proofs for a plan: none where there are none.
+    pub(super) fn proofs_for_plan(
+        &self,
+        key: &Key,
+        root: &Path,
+        (handoff, earlier): (&Handoff, &[DoneItem]),
+        ledger: &Result<LedgerState, String>,
+    ) -> Result<Proofs> {
+        match ledger {
+            Ok(state) if !state.proofs.is_empty() => {
+                let tracking = self.ground(key, root)?;
+                Ok(Proofs::judge(handoff, earlier, &state.proofs, &tracking))
+            }
+            _ => Ok(Proofs::default()),
+        }
+    }
+
+    /// Finished work that the checkpoint no longer holds, where it may be proven.
+    fn earlier_with_proofs(&self, key: &Key, state: &LedgerState) -> Result<Vec<DoneItem>> {
+        match state.proofs.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.earlier(key),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What makes two effects, or two actions, the same: an id, and the digest of a value.
+
+use serde_json::Value;
+
+use crate::checkpoint::{Error, Result, Revision};
+
+/// The longest id, in bytes.
+const MOST: usize = 256;
+
+/// An id of the caller's: one line of visible text.
+pub(super) fn checked(what: &str, id: String) -> Result<String> {
+    let problem = match &*id {
+        id if crate::is_blank(id) => "is blank",
+        id if id.len() > MOST => "is longer than 256 bytes",
+        id if id.chars().any(char::is_control) || crate::visible(id) != id => {
+            "has a letter in it that hides or acts"
+        }
+        _ => return Ok(id),
+    };
+    Err(Error::refused(format!("{what} {problem}")))
+}
+
+/// The SHA-256 digest of a value, in whatever order the members of its objects are.
+pub(super) fn digest(value: &Value) -> Revision {
+    let mut text = String::new();
+    canonical(value, &mut text);
+    Revision::of(text.as_bytes())
+}
+
+/// Compact JSON with the members of each object by name, whatever the features of serde_json make of their order.
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, value) in members {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(elements) => {
+            text.push('[');
+            for element in elements {
+                canonical(element, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}

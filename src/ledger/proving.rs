@@ -1,0 +1,229 @@
+//! The command that is to prove work, and one run of it.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+use super::proof::{OutputTail, ProofEnd, StoredProof};
+use crate::checkpoint::{Error, Handoff, Operation, Result};
+use crate::shown::{quoted, quoted_all};
+use crate::staleness::{Covered, Tracking};
+
+/// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
+/// output open for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most names that an error lists.
+const MOST_LISTED: usize = 20;
+
+/// A command that shows that work is done, and the files whose change makes it worth nothing.
+///
+/// It runs in the project's folder without a shell: exit code 0 says that the work is done.
+///
+/// # Examples
+///
+/// ```
+/// use agent_checkpoint::ledger::Proof;
+///
+/// let tests = Proof::new(["cargo", "test"]).with_inputs(["src", "Cargo.toml"]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Proof {
+    pub(super) command: Vec<String>,
+    pub(super) inputs: Vec<String>,
+}
+
+impl Proof {
+    /// The proof by this program with these arguments. It covers the files that the checkpoint names, as they are when it
+    /// begins.
+    pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Proof {
+        Proof {
+            command: command.into_iter().map(Into::into).collect(),
+            inputs: Vec::new(),
+        }
+    }
+
+    /// Covers these instead: files, and folders with all the source files below them, as paths from the project's folder.
+    pub fn with_inputs(mut self, inputs: impl IntoIterator<Item = impl Into<String>>) -> Proof {
+        self.inputs = inputs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The program and its arguments.
+    #[must_use]
+    pub fn command(&self) -> &[String] {
+        &self.command
+    }
+
+    /// What it covers, where that is named.
+    #[must_use]
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    /// Runs the command, with `run`, as a proof of this work. `named` are the files that the checkpoint names.
+    pub(crate) fn run(
+        &self,
+        of: &[String],
+        named: &[String],
+        tracking: &Tracking,
+        began: DateTime<Utc>,
+        run: &mut ProofRunner<'_>,
+    ) -> Result<StoredProof> {
+        let command = self.in_folder(&tracking.root)?;
+        // Before it runs: what changes meanwhile is no longer what it judged.
+        let covered = match self.inputs.as_slice() {
+            [] => Covered::of_files(named.iter().map(String::as_str), tracking),
+            inputs => Covered::of_inputs(inputs, tracking),
+        }?;
+        let clock = Instant::now();
+        let (end, output) = run(command).map_err(|error| {
+            let name = self.command.first().map(|name| quoted(name));
+            let name = name.unwrap_or_default();
+            Error::other("command", format!("cannot run {name}: {error}"))
+        })?;
+        let took = clock.elapsed().as_millis();
+        let took = u64::try_from(took).unwrap_or(u64::MAX);
+        Ok(StoredProof::new(
+            self,
+            of,
+            began,
+            covered,
+            (end, output, took),
+        ))
+    }
+
+    fn in_folder(&self, root: &Path) -> Result<Command> {
+        let name = self.command.first().filter(|name| !name.is_empty());
+        let Some(name) = name else {
+            return Err(Error::refused("a proof needs a command"));
+        };
+        let name = Path::new(name);
+        let root = std::path::absolute(match root.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => root,
+        });
+        let root = root.map_err(|error| Error::other("command", error.to_string()))?;
+        // Some systems look for `./test` from where this process is.
+        let is_path = name.components().count() > 1 || name.starts_with(".");
+        let mut command = match is_path {
+            true => Command::new(root.join(name)),
+            false => Command::new(name),
+        };
+        command.args(&self.command[1..]).current_dir(root);
+        // Nobody answers it.
+        command.stdin(Stdio::null());
+        Ok(command)
+    }
+}
+
+/// What runs the command of a proof: how it ended, and what it wrote.
+pub type ProofRunner<'r> = dyn FnMut(Command) -> io::Result<(ProofEnd, OutputTail)> + 'r;
+
+/// Runs a command, and keeps the end of what it writes.
+pub(crate) fn run_quietly(mut command: Command) -> io::Result<(ProofEnd, OutputTail)> {
+    let (mut written, write) = io::pipe()?;
+    command.stdout(write.try_clone()?).stderr(write);
+    let mut child = command.spawn()?;
+    // It has the ends of the pipe that are written to.
+    drop(command);
+    let tail = Arc::new(Mutex::new(OutputTail::default()));
+    let (sender, ended) = mpsc::sync_channel(1);
+    let added = Arc::clone(&tail);
+    thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        loop {
+            match written.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => {
+                    let mut tail = added.lock().unwrap_or_else(PoisonError::into_inner);
+                    tail.add(&buffer[..length]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        let _nobody_waits = sender.send(());
+    });
+    let status = child.wait()?;
+    let _still_open = ended.recv_timeout(PATIENCE);
+    let tail = tail.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((status.into(), tail))
+}
+
+/// Refuses to prove what the task does not have.
+pub(crate) fn require_item(item: &str, handoff: &Handoff) -> Result<()> {
+    let begun = handoff.in_progress.iter().map(|begun| begun.text.as_str());
+    let pending = handoff.pending.iter().map(String::as_str);
+    let done = handoff.done.iter().map(|done| done.text.as_str());
+    let steps = done.chain(begun).chain(pending);
+    let results = handoff.verification.iter().flat_map(|shown| &shown.results);
+    let results = results.map(|(name, _)| name.as_str());
+    if steps.clone().chain(results.clone()).any(|it| it == item) {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{} is nothing of this task that could be proven; it has {} and {}",
+        quoted(item),
+        listed("steps", steps),
+        listed("criteria or gates", results)
+    )))
+}
+
+/// Names in a sentence, each once: the last ones, where there are too many.
+fn listed<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> String {
+    let mut seen = BTreeSet::new();
+    let names: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
+    let more = names.len().saturating_sub(MOST_LISTED);
+    match (names.is_empty(), more) {
+        (true, _) => format!("no {what}"),
+        (_, 0) => format!("the {what} {}", quoted_all(&names)),
+        _ => format!("{more} more {what} than {}", quoted_all(&names[more..])),
+    }
+}
+
+/// The reports by which a protocol may learn of a proof, of which it takes the first that it can: none where the item is
+/// no criterion and no gate of it.
+pub(crate) fn reports(
+    proof: &super::ProofRecord,
+    item: &str,
+    handoff: &Handoff,
+    operations: &[&str],
+) -> Vec<Operation> {
+    let mut results = handoff.verification.iter().flat_map(|shown| &shown.results);
+    if !results.any(|(name, _)| name == item) {
+        return Vec::new();
+    }
+    let because = format!("{} ended with {}", proof.command_line(), proof.end);
+    let verify = |status: String| Operation::Verify {
+        activity: item.to_owned(),
+        status,
+    };
+    let gate = match proof.passed() {
+        true => Operation::GatePass {
+            name: item.to_owned(),
+            phase: None,
+        },
+        false => Operation::GateFail {
+            name: item.to_owned(),
+            because: because.clone(),
+            workstream: None,
+            file: None,
+            line: None,
+        },
+    };
+    // As the protocols spell it.
+    let statuses = match proof.passed() {
+        true => ["passed".to_owned(), "pass".to_owned()],
+        false => ["failed".to_owned(), format!("fail:{because}")],
+    };
+    let all = std::iter::once(gate).chain(statuses.map(verify));
+    all.filter(|it| operations.contains(&it.name())).collect()
+}

@@ -1,0 +1,131 @@
+//! Proofs that work is done, recorded by the owner of the task.
+
+use std::io;
+use std::process::Command;
+
+use super::{Recorded, Recorder};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Result};
+use crate::ledger::{OutputTail, Proof, ProofEnd, ProofRecord, ProofRunner, Proofs, run_quietly};
+
+/// What came of a proof.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Proved {
+    /// The proof, which may have failed.
+    pub record: ProofRecord,
+    /// What the protocol has a member for, filled with it: one for each criterion or gate.
+    pub reported: Vec<Recorded>,
+    /// What the protocol did not take of it. The proof counts all the same.
+    pub refused: Vec<Error>,
+}
+
+impl Proved {
+    /// Whether the command showed what it was to show.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.record.passed()
+    }
+}
+
+impl<C: Checkpoint> Recorder<C> {
+    /// Runs the command of a proof of a step, a criterion or a gate in the project's folder, that of
+    /// [`RecorderOptions::resume`](super::RecorderOptions::resume), and records how it ended and the files that it covers.
+    ///
+    /// A criterion or gate of the format is reported as passed or failed as well, where the format takes that. While the
+    /// command runs, other calls of the recorder go on.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Refused`] for what the task does not have; the code `input` for an input that is missing, outside of
+    /// the project or cannot be read, and `command` for a command that cannot be run: nothing is recorded then.
+    /// [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] once another owner has the task; those
+    /// of [`Ledger::state`](crate::ledger::Ledger::state).
+    pub fn prove(&self, item: &str, proof: &Proof) -> Result<Proved> {
+        self.prove_by(item, proof, run_quietly)
+    }
+
+    /// The same with a way to run the command, such as in a container.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`prove`](Recorder::prove).
+    pub fn prove_by(
+        &self,
+        item: &str,
+        proof: &Proof,
+        mut run: impl FnMut(Command) -> io::Result<(ProofEnd, OutputTail)>,
+    ) -> Result<Proved> {
+        self.prove_all(&[item.to_owned()], proof, &mut run)
+    }
+
+    /// The finished steps, criteria and gates of the task, each with what its newest proof is worth by the files as they
+    /// are now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoints::proofs`](crate::Checkpoints::proofs).
+    pub fn proofs(&self) -> Result<Proofs> {
+        self.checkpoints
+            .proofs(&self.key, &self.options.resume.root)
+    }
+
+    /// Runs the fewest proofs that have to be run again: [`Proofs::reruns`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`prove`](Recorder::prove) and of [`proofs`](Recorder::proofs), after which the others are not run.
+    pub fn rerun_proofs(&self) -> Result<Vec<Proved>> {
+        let reruns = self.proofs()?.reruns();
+        let prove = |rerun: &crate::ledger::Rerun| {
+            self.prove_all(&rerun.of, &rerun.proof, &mut run_quietly)
+        };
+        reruns.iter().map(prove).collect()
+    }
+
+    fn prove_all(&self, of: &[String], proof: &Proof, run: &mut ProofRunner<'_>) -> Result<Proved> {
+        // Nothing is run for an owner that lost the task.
+        self.in_ledger(|_| Ok(()))?;
+        let root = &self.options.resume.root;
+        let ran = self
+            .checkpoints
+            .run_proof(&self.key, of, proof, root, run)?;
+        let record = self.in_ledger(|ledger| ledger.record_proof(&ran))?;
+        let mut proved = Proved {
+            record,
+            reported: Vec::new(),
+            refused: Vec::new(),
+        };
+        for item in of {
+            self.report_proof(item, &mut proved)?;
+        }
+        Ok(proved)
+    }
+
+    /// Fills the member that the protocol has for a criterion or gate.
+    fn report_proof(&self, item: &str, proved: &mut Proved) -> Result<()> {
+        let mut refused = None;
+        let reports = self
+            .checkpoints
+            .proof_reports(&self.key, item, &proved.record)?;
+        for report in reports {
+            match self.report(report) {
+                Ok(recorded) => {
+                    proved.reported.push(recorded);
+                    return Ok(());
+                }
+                Err(error) if !is_of_the_format(&error) => return Err(error),
+                Err(error) => refused = Some(error),
+            }
+        }
+        proved.refused.extend(refused);
+        Ok(())
+    }
+}
+
+/// Whether an error says that the format does not take a report.
+fn is_of_the_format(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Refused { .. } | ErrorKind::Transition { .. } | ErrorKind::Unsupported { .. }
+    )
+}

@@ -1,0 +1,256 @@
+//! What a proof covers: files with their contents, and folders with all the source files below them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::stamp::Saved;
+use super::tracking::{Found, Project, Tracking};
+use super::{FileState, Fingerprint, TrackedFile, state_of};
+use crate::checkpoint::{Error, Result};
+
+/// The most files that are covered: each has a line in the record.
+const MOST_FILES: usize = 20_000;
+
+/// Files as they were, and folders with all the source files that were below them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Covered {
+    /// Folders, as paths in the project: a file that appears below one of them is a change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    folders: Vec<String>,
+    files: BTreeMap<String, Fingerprint>,
+}
+
+impl Covered {
+    /// Covers what a caller names, all of which must be there. A file counts whether or not it is a source file; of a
+    /// folder the source files below it do.
+    ///
+    /// # Errors
+    ///
+    /// The code `input`, with the path of one that is missing, outside of the project, skipped or cannot be read.
+    pub(crate) fn of_inputs(inputs: &[String], tracking: &Tracking) -> Result<Covered> {
+        let mut covered = Covered::default();
+        let mut project = Project::new(tracking);
+        for input in inputs {
+            let path = in_project(input, &project)?;
+            if project.is_own(&path) {
+                return Err(refused(
+                    input,
+                    "is a file of the checkpoint itself, which changes with every save",
+                ));
+            }
+            match project.find(&path) {
+                Found::Missing => return Err(refused(input, "is not there")),
+                Found::Outside(why) => return Err(refused(input, why)),
+                Found::Folder if !project.may_track_in(&path) => {
+                    return Err(refused(
+                        input,
+                        "is a folder of which no file is a source of the project; name its files",
+                    ));
+                }
+                found => covered.add(&path, found, &mut project)?,
+            }
+        }
+        Ok(covered)
+    }
+
+    /// Covers the files that a checkpoint names, as far as they are sources of the project: one that is not there is a
+    /// change once it is.
+    ///
+    /// # Errors
+    ///
+    /// The code `input`, with the path of one that cannot be read.
+    pub(crate) fn of_files<'f>(
+        files: impl IntoIterator<Item = &'f str>,
+        tracking: &Tracking,
+    ) -> Result<Covered> {
+        let mut covered = Covered::default();
+        let mut project = Project::new(tracking);
+        for path in files {
+            if project.tracks(path) {
+                let found = project.find(path);
+                covered.add(path, found, &mut project)?;
+            }
+        }
+        Ok(covered)
+    }
+
+    /// The paths of the files, in order.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Whether nothing can show that it is no longer as it was.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.files.is_empty() && self.folders.is_empty()
+    }
+
+    /// What is not as it was, by its contents: one whose contents cannot be compared counts as well.
+    pub(crate) fn changed(&self, tracking: &Tracking) -> Vec<TrackedFile> {
+        let mut project = Project::new(tracking);
+        let mut changed = Vec::new();
+        let mut add = |path: &str, state: FileState| {
+            if !state.is_same() {
+                let path = path.to_owned();
+                changed.push(TrackedFile { path, state });
+            }
+        };
+        let no_stamp = Saved::new(None, None);
+        for (path, print) in &self.files {
+            let found = project.find(path);
+            add(path, state_of(&found, Some(print), &no_stamp, None));
+        }
+        for folder in &self.folders {
+            match project.find(folder) {
+                Found::Folder => {}
+                Found::Missing => {
+                    add(folder, FileState::Missing);
+                    continue;
+                }
+                _ => {
+                    let by = "something else".to_owned();
+                    add(folder, FileState::Replaced { by });
+                    continue;
+                }
+            }
+            match files_in(folder, &mut project) {
+                Ok(files) => files
+                    .iter()
+                    .filter(|file| !self.files.contains_key(*file))
+                    .for_each(|file| add(file, FileState::Appeared)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    add(folder, FileState::Unreadable { reason });
+                }
+            }
+        }
+        changed
+    }
+
+    fn add(&mut self, path: &str, found: Found, project: &mut Project<'_>) -> Result<()> {
+        match found {
+            Found::Folder => {
+                let folder = path.trim_end_matches('/').to_owned();
+                for file in files_in(&folder, project)? {
+                    let found = project.find(&file);
+                    if !matches!(found, Found::Folder) {
+                        self.add(&file, found, project)?;
+                    }
+                }
+                if !self.folders.contains(&folder) {
+                    self.folders.push(folder);
+                }
+            }
+            Found::Outside(_) => {}
+            found => {
+                let print = match Fingerprint::take(found, None) {
+                    Fingerprint::File(print) => Fingerprint::File(print.with_doubt()),
+                    Fingerprint::NeverThere => Fingerprint::Missing,
+                    Fingerprint::Unknown => return Err(refused(path, "cannot be read")),
+                    other => other,
+                };
+                self.files.insert(path.to_owned(), print);
+            }
+        }
+        if self.files.len() > MOST_FILES {
+            return Err(too_many(path));
+        }
+        Ok(())
+    }
+}
+
+/// The path of an input within the project, in its plain form.
+fn in_project(input: &str, project: &Project<'_>) -> Result<String> {
+    let path = Path::new(input);
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    let plain: PathBuf = if path.is_absolute() || climbs {
+        let real = |path: &Path| fs::canonicalize(path);
+        let whole = real(&project.root().join(path));
+        let whole = whole.map_err(|error| match super::is_missing(&error) {
+            true => refused(input, "is not there"),
+            false => refused(input, &error.to_string()),
+        })?;
+        let root = real(project.root()).map_err(|error| refused(input, &error.to_string()))?;
+        match whole.strip_prefix(root) {
+            Ok(inside) => inside.to_owned(),
+            Err(_) => return Err(refused(input, "lies outside of the project's folder")),
+        }
+    } else {
+        path.components()
+            .filter(|part| *part != Component::CurDir)
+            .collect()
+    };
+    let parts = plain.iter().map(|part| part.to_str());
+    let parts: Option<Vec<&str>> = parts.collect();
+    Ok(parts
+        .ok_or_else(|| refused(input, "has a name that is no UTF-8"))?
+        .join("/"))
+}
+
+/// The source files below a folder, also through links that stay in the project.
+fn files_in(folder: &str, project: &mut Project<'_>) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    walk(folder, project, &mut Vec::new(), &mut files)?;
+    Ok(files)
+}
+
+/// Adds the source files below a folder; `above` are the folders that it is in, where they really are.
+fn walk(
+    folder: &str,
+    project: &mut Project<'_>,
+    above: &mut Vec<PathBuf>,
+    files: &mut Vec<String>,
+) -> Result<()> {
+    let unreadable = |error: io::Error| refused(folder, &error.to_string());
+    let whole = project.root().join(folder);
+    let real = fs::canonicalize(&whole).map_err(unreadable)?;
+    // A link to a folder that it is in leads to nothing new.
+    if above.contains(&real) {
+        return Ok(());
+    }
+    above.push(real);
+    for entry in fs::read_dir(&whole).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            let name = name.to_string_lossy();
+            return Err(refused(
+                folder,
+                &format!("has a file whose name is no UTF-8: {name}; name the others"),
+            ));
+        };
+        let path = match folder {
+            "" => name.to_owned(),
+            folder => format!("{folder}/{name}"),
+        };
+        let kind = entry.file_type().map_err(unreadable)?;
+        let leads_to = kind.is_symlink().then(|| project.find(&path));
+        let is_folder = kind.is_dir() || matches!(leads_to, Some(Found::Folder));
+        // A link that leads nowhere may lead somewhere later.
+        let is_file = kind.is_file() || matches!(leads_to, Some(Found::File(..) | Found::Missing));
+        if is_folder && project.may_track_in(&path) {
+            walk(&path, project, above, files)?;
+        } else if is_file && project.tracks(&path) {
+            files.push(path);
+        }
+        if files.len() > MOST_FILES {
+            return Err(too_many(folder));
+        }
+    }
+    above.pop();
+    Ok(())
+}
+
+fn refused(path: &str, why: &str) -> Error {
+    Error::other("input", format!("the input {} {why}", crate::quoted(path)))
+}
+
+fn too_many(path: &str) -> Error {
+    refused(
+        path,
+        &format!("makes more than {MOST_FILES} files; name fewer"),
+    )
+}
