@@ -234,4 +234,12 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
         Ok((saved, batch.left_out))
     }
+
+    /// Makes the task that of the agent of this context, for a caller behind a trait object.
+    pub(crate) fn take_up(&self, key: &Key, context: &OperationContext<'_>) -> Result<Saved> {
+        self.update_by_report(key, |checkpoint, unreadable| {
+            let context = context.with_rules(context.rules.with_unreadable(unreadable));
+            checkpoint.take_up(&context)
+        })
+    }
 }

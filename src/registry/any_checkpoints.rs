@@ -45,6 +45,14 @@ pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
     /// Those of [`Checkpoints::begin`].
     fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>>;
 
+    /// Makes the task that of the agent and the session of this context, where the format names them: see
+    /// [`Checkpoint::take_up`]. The caller has claimed the task and has heeded its plan.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Checkpoint::take_up`] and of [`Checkpoints::try_update`].
+    fn take_up(&self, key: &Key, context: &OperationContext<'_>) -> Result<Saved>;
+
     /// How another agent goes on from a checkpoint: see [`Checkpoints::resume`].
     ///
     /// # Errors
@@ -157,6 +165,10 @@ impl<C: Checkpoint> AnyCheckpoints for Checkpoints<C> {
             Begun::Created(saved) => Some(saved),
             Begun::Found(_) => None,
         })
+    }
+
+    fn take_up(&self, key: &Key, context: &OperationContext<'_>) -> Result<Saved> {
+        self.take_up(key, context)
     }
 
     fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {

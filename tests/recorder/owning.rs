@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{Opened, Owner, Ran, Recorder, RecorderOptions};
-use agent_checkpoint::store::FileStore;
-use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ErrorKind};
-use agent_checkpoint::{Operation, StepDone};
+use agent_checkpoint::store::{FileStore, Outcome};
+use agent_checkpoint::{CheckpointStoreExt, Checkpoints, ClaimRequest, ErrorKind};
+use agent_checkpoint::{Operation, OperationContext, StepDone};
 
 use crate::common::children::{Given, Running, say};
 use crate::common::key;
@@ -208,4 +208,29 @@ fn a_program_that_was_killed_goes_on_at_once_when_it_is_started_again() {
     let (ran, steps) = run("dev");
     assert!(matches!(ran, Ran::Finished), "{ran:?}");
     assert_eq!(steps, ["a", "b"]);
+}
+
+#[test]
+fn a_task_is_taken_up_without_its_type() {
+    let scene = Scene::new();
+    let recorder = scene.task(&["a"]);
+    recorder.leave().unwrap();
+    let formats = agent_checkpoint::formats::Formats::default();
+    let view = scene.view::<TaskCheckpoint>();
+    let any = formats.get("task").unwrap();
+    let any = any.checkpoints(&Checkpoints::new(scene.store.clone()));
+    let key = key("US-003");
+    let by = |agent| OperationContext::at(view.now()).by(Some(agent), Some("s"));
+    let taken_up = any.take_up(&key, &by("other")).unwrap();
+    assert_eq!(taken_up.outcome, Outcome::Replaced);
+    let task = view.get(&key).unwrap().checkpoint;
+    assert_eq!(task.metadata.created_by.as_deref(), Some("other"));
+    assert_eq!(task.metadata.previous_agents.len(), 1);
+    let again = any.take_up(&key, &by("other")).unwrap();
+    assert_eq!(again.outcome, Outcome::Unchanged);
+    // Of a claimed task by the one that shows its fence.
+    let request = ClaimRequest::new("third", Duration::from_secs(60));
+    scene.store.claim(&key, &request).unwrap();
+    let refused = any.take_up(&key, &by("fourth")).unwrap_err();
+    assert_eq!(refused.code(), "claimed");
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -1225,8 +1226,15 @@ pub(crate) fn command(formats: &Formats) -> clap::Command {
 
 /// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
 pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
+    parse_words(std::env::args_os(), formats)
+}
+
+/// The same of these words, the first of which is the name of the command.
+pub(crate) fn parse_words(
+    words: impl IntoIterator<Item = OsString>,
+    formats: Formats,
+) -> Result<Line, Box<Outcome>> {
     let mut command = command(&formats);
-    let words = std::env::args_os();
     let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
         let (verb, given) = inputs::given(&matches, &formats);
         let is_own = matches

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use agent_checkpoint::formats::Format;
 use agent_checkpoint::json::{Corrupt, CorruptCode};
@@ -33,12 +33,14 @@ pub(crate) struct Failure {
     /// What failed, where, and what to do next.
     pub(crate) message: String,
     /// What kind of failure it is, in a word.
-    pub(crate) code: String,
+    pub(crate) code: &'static str,
     /// The file and the key it is about, where the message names them.
     pub(crate) file: Option<PathBuf>,
     pub(crate) key: Option<String>,
     /// Which of several reports it is about.
     pub(crate) report: Option<usize>,
+    /// The error of the library that it is made of, if it is: without the options of the command line.
+    pub(crate) source: Option<Arc<Error>>,
 }
 
 /// A failure as `--json` prints it.
@@ -58,17 +60,18 @@ impl Failure {
         Failure {
             exit: Exit::Failed,
             message: message.into(),
-            code: "failed".to_owned(),
+            code: "failed",
             file: None,
             key: None,
             report: None,
+            source: None,
         }
     }
 
     /// A failure of a command line that says nothing that can be done.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure {
-            code: "usage".to_owned(),
+            code: "usage",
             ..Failure::new(message)
         }
     }
@@ -76,7 +79,7 @@ impl Failure {
     /// A failure of what is not there.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
         Failure {
-            code: "not-found".to_owned(),
+            code: "not-found",
             ..Failure::new(message)
         }
     }
@@ -91,7 +94,7 @@ impl Failure {
         };
         Failure {
             exit,
-            code: code.to_owned(),
+            code,
             ..Failure::new(message)
         }
     }
@@ -126,7 +129,7 @@ impl Failure {
         let advice = message.strip_suffix("; nothing was written");
         let next = last_part(advice.unwrap_or(&message)).map(str::to_owned);
         serde_json::json!({ "error": Report {
-            code: &self.code,
+            code: self.code,
             file: self.file.as_ref().map(|file| file.display().to_string()),
             key: self.key.as_deref(),
             next,
@@ -146,10 +149,11 @@ impl From<Error> for Failure {
         Failure {
             exit: Exit::of(&error),
             message,
-            code: error.code().to_owned(),
+            code: error.code(),
             file: error.path().map(Path::to_path_buf),
             key: error.key().map(ToString::to_string),
             report: error.report(),
+            source: Some(Arc::new(error)),
         }
     }
 }
@@ -265,7 +269,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
 }
 
 /// An error with its causes, each said once.
-fn chain(error: &dyn StdError) -> String {
+pub(crate) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

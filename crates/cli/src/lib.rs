@@ -29,6 +29,10 @@ mod settings;
 mod stdin;
 mod verbs;
 
+// For the MCP server of this project: no promise is made of it.
+#[doc(hidden)]
+pub use verbs::served;
+
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;

@@ -56,7 +56,7 @@ pub(crate) fn format_of_damaged(
 pub(crate) fn input(global: &Global) -> Result<Document, Failure> {
     let text = stdin::read(global.max_bytes)?;
     Document::parse(&text).map_err(|corrupt| Failure {
-        code: corrupt.code.to_string(),
+        code: corrupt.code.as_str(),
         ..Failure::exiting(
             Exit::Corrupt,
             format!("standard input is corrupt: {corrupt}; check what writes it"),

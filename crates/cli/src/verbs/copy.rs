@@ -39,7 +39,7 @@ struct Report {
 #[derive(Serialize)]
 struct Refused {
     key: Option<String>,
-    code: String,
+    code: &'static str,
     message: String,
 }
 

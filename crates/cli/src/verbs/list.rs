@@ -77,17 +77,22 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
 
 fn entry(row: &Row, global: &Global) -> Entry {
     let place = &row.place;
-    let format = row.format.and_then(|name| global.formats.get(name).ok());
-    let of_file = || key_of(place.file.as_deref()?, format, global);
     Entry {
         key: match place.slot {
             Some(_) => None,
-            None => place.key.clone().or_else(of_file),
+            None => key(row, global),
         },
         slot: place.slot.clone(),
         format: row.format,
         file: place.file.as_ref().map(|file| file.display().to_string()),
     }
+}
+
+/// The key of a row in its store, which is no host file.
+pub(super) fn key(row: &Row, global: &Global) -> Option<String> {
+    let format = row.format.and_then(|name| global.formats.get(name).ok());
+    let of_file = || key_of(row.place.file.as_deref()?, format, global);
+    row.place.key.clone().or_else(of_file)
 }
 
 /// The key of a file in its folder: that of its name, or where the protocol keeps it there, the one in its text.

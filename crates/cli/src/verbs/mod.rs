@@ -30,6 +30,7 @@ mod resume;
 mod revision;
 mod scan;
 mod schema;
+pub mod served;
 mod set;
 mod show;
 mod stale;

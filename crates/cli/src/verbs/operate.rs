@@ -63,30 +63,39 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
     {
         return Ok(outcome);
     }
-    let given_to = match &report.operation {
-        Operation::Reassign { to } => Some(to.clone()),
-        _ => None,
-    };
     let target = Target::to_write(global)?;
-    let mut outcome = change(&target, &[report], global)?;
-    if let Some((fence, to)) = global.fence.zip(given_to) {
-        let held = target.store().claimed(&target.key).ok().flatten();
-        let is_owner = |owner: &str| owner == to || owner.starts_with(&format!("{to}, session "));
-        if held.is_some_and(|claim| claim.fence == fence && is_owner(&claim.owner)) {
-            outcome.note(format!("{to} holds the claim already, and keeps it"));
-            return Ok(outcome);
-        }
-        let claim = target.store().release(&target.key, fence);
-        match claim {
-            Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
-            // The change is made and reported; only the claim stands still.
-            Err(error) => {
-                let mut failure = target.error(error);
-                failure.message.push_str(
-                    "; the task was reassigned, and its claim was not given back: `ckpt release`",
-                );
-                outcome.fail(&failure);
-            }
+    match &report.operation {
+        Operation::Reassign { to } => reassign(&target, &to.clone(), report, global),
+        _ => change(&target, &[report], global),
+    }
+}
+
+/// Gives the task to another agent, and the claim back that the fence is of.
+pub(super) fn reassign(
+    target: &Target,
+    to: &str,
+    report: Report,
+    global: &Global,
+) -> Result<Outcome, Failure> {
+    let mut outcome = change(target, &[report], global)?;
+    let Some(fence) = global.fence else {
+        return Ok(outcome);
+    };
+    let held = target.store().claimed(&target.key).ok().flatten();
+    let is_owner = |owner: &str| owner == to || owner.starts_with(&format!("{to}, session "));
+    if held.is_some_and(|claim| claim.fence == fence && is_owner(&claim.owner)) {
+        outcome.note(format!("{to} holds the claim already, and keeps it"));
+        return Ok(outcome);
+    }
+    match target.store().release(&target.key, fence) {
+        Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
+        // The change is made and reported; only the claim stands still.
+        Err(error) => {
+            let mut failure = target.error(error);
+            failure.message.push_str(
+                "; the task was reassigned, and its claim was not given back: `ckpt release`",
+            );
+            outcome.fail(&failure);
         }
     }
     Ok(outcome)

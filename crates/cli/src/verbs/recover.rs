@@ -124,21 +124,20 @@ pub(super) fn run(
     with: Recovery,
     global: &Global,
 ) -> Result<Outcome, Failure> {
-    let target =
-        Target::to_change(file, global).or_else(|failure| match failure.code.as_str() {
-            // A host is recovered as a whole, whichever of its slots is meant.
-            "ambiguous" if global.slot.is_none() => {
-                let slot = Some(Slot::Top);
-                Target::to_change(
-                    file,
-                    &Global {
-                        slot,
-                        ..global.clone()
-                    },
-                )
-            }
-            _ => Err(failure),
-        })?;
+    let target = Target::to_change(file, global).or_else(|failure| match failure.code {
+        // A host is recovered as a whole, whichever of its slots is meant.
+        "ambiguous" if global.slot.is_none() => {
+            let slot = Some(Slot::Top);
+            Target::to_change(
+                file,
+                &Global {
+                    slot,
+                    ..global.clone()
+                },
+            )
+        }
+        _ => Err(failure),
+    })?;
     if with == Recovery::Salvage {
         refuse_without_format(&target, global)?;
     }

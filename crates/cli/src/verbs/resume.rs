@@ -179,7 +179,7 @@ pub(super) fn judge(
 
 /// Refuses a checkpoint whose work another agent took over into one of its own beside it, as `status` finds it: two would
 /// do the same work.
-fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
+pub(super) fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
     // Only where the file of each agent is named after it can another's take its place.
     if target.format.layout().key_in.is_none() {
         return Ok(());
@@ -372,7 +372,7 @@ fn plan_of_corrupt(file: Option<&Path>, global: &Global) -> Option<Resume> {
 }
 
 /// The templates: the built-in ones, a folder's, and one of your own for the message.
-fn prompts(how: &How<'_>, global: &Global) -> Result<Prompts, Failure> {
+pub(super) fn prompts(how: &How<'_>, global: &Global) -> Result<Prompts, Failure> {
     let prompts = match how.templates {
         Some(folder) => Prompts::from_folder(folder)?,
         None => Prompts::default(),

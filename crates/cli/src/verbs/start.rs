@@ -2,7 +2,7 @@
 
 use agent_checkpoint::formats::{FileRole, Start};
 use agent_checkpoint::json::Document;
-use agent_checkpoint::store::read_document;
+use agent_checkpoint::store::{Saved, read_document};
 use agent_checkpoint::{ErrorKind, Handoff, RuleContext};
 
 use super::show::view;
@@ -16,30 +16,8 @@ use crate::report::{count, plan, resume, saved};
 
 pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_begin(global)?;
-    refuse_unused(&target, global)?;
-    let at = |error| target.error(error);
-    let read = inputs::reader(global);
-    let file = target.as_file(&read, global);
-    let mut start = Start::new(&target.key, plan, &global.given, file, super::now(global));
-    start.key_is_named = global.key.is_some();
-    start.agent = global.agent.as_deref();
-    start.session = global.session.as_deref();
-    // Nothing is there yet whose state could refuse it.
-    let first = target
-        .format
-        .start(&start)
-        .map_err(|error| match error.kind() {
-            ErrorKind::Refused { .. } => Failure {
-                exit: Exit::Failed,
-                code: "usage".to_owned(),
-                ..at(error)
-            },
-            _ => at(error),
-        })?;
-    refuse_other_name(&target, &first, global)?;
-    refuse_second_file(&target)?;
-    let checkpoints = target.any_checkpoints(global);
-    let Some(created) = checkpoints.begin(&target.key, &first).map_err(at)? else {
+    let first = first(&target, plan, global)?;
+    let Some(created) = begin(&target, &first, global)? else {
         return already_there(&target, global);
     };
     let mut outcome = Outcome::new();
@@ -48,16 +26,12 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
         None if target.is_in_file() => target.path.display().to_string(),
         None => format!("{}, key {}", target.path.display(), target.key),
     };
-    let begun = target
-        .format
-        .inspect(&first, &RuleContext::none())
-        .map_err(at)?;
     let Handoff {
         agent,
         task,
         pending,
         ..
-    } = begun.handoff;
+    } = handoff(&target, &first)?;
     let owner = agent.or(task).or(global.agent.clone());
     let line = format!(
         "started {place}{}: {}",
@@ -72,6 +46,55 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
         outcome.note(note);
     }
     Ok(outcome)
+}
+
+/// Saves a first checkpoint; `None` where one is there already.
+pub(super) fn begin(
+    target: &Target,
+    first: &Document,
+    global: &Global,
+) -> Result<Option<Saved>, Failure> {
+    let checkpoints = target.any_checkpoints(global);
+    checkpoints
+        .begin(&target.key, first)
+        .map_err(|error| target.error(error))
+}
+
+/// What a first checkpoint says.
+pub(super) fn handoff(target: &Target, first: &Document) -> Result<Handoff, Failure> {
+    let begun = target.format.inspect(first, &RuleContext::none());
+    Ok(begun.map_err(|error| target.error(error))?.handoff)
+}
+
+/// The first checkpoint of a task with this plan, which may be saved there unless one is there already.
+pub(super) fn first(
+    target: &Target,
+    plan: &[String],
+    global: &Global,
+) -> Result<Document, Failure> {
+    refuse_unused(target, global)?;
+    let at = |error| target.error(error);
+    let read = inputs::reader(global);
+    let file = target.as_file(&read, global);
+    let mut start = Start::new(&target.key, plan, &global.given, file, super::now(global));
+    start.key_is_named = global.key.is_some();
+    start.agent = global.agent.as_deref();
+    start.session = global.session.as_deref();
+    // Nothing is there yet whose state could refuse it.
+    let first = target
+        .format
+        .start(&start)
+        .map_err(|error| match error.kind() {
+            ErrorKind::Refused { .. } => Failure {
+                exit: Exit::Failed,
+                code: "usage",
+                ..at(error)
+            },
+            _ => at(error),
+        })?;
+    refuse_other_name(target, &first, global)?;
+    refuse_second_file(target)?;
+    Ok(first)
 }
 
 /// Fails when something is given that the format has no place for.

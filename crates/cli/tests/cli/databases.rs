@@ -130,6 +130,7 @@ const TRIED: &[&str] = &[
     "reassign",
     "recover",
     "release",
+    "report",
     "restart",
     "restore",
     "resume",

@@ -61,6 +61,15 @@ fn scan(
     fleet
 }
 
+/// The checkpoints of a store, as `ckpt status` judges them, for a program that shows them itself.
+pub(super) fn fleet(how: &Scope, global: &Global) -> Result<Fleet, Failure> {
+    let opened = opened(how, global)?;
+    let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
+    let fleet = Fleet::scan(&sources, &options(how, global)?, now(global));
+    // What could not be judged is no row from which an agent goes on.
+    Ok(fleet.judge_resumes(|row| Some(resume_of(row, global).ok()?.plan)))
+}
+
 /// What `ckpt resume` would say of a row.
 fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     let (target, global) = target_of(row, global)?;

@@ -1,0 +1,324 @@
+//! What the tools answer.
+
+use agent_checkpoint::resume::{Rendered, Resume};
+use agent_checkpoint_cli::served::Refused;
+use rmcp::model::{CallToolResult, ContentBlock};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::bounds;
+
+/// An answer: for programs, and in words for a model.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    value: Value,
+    text: String,
+}
+
+impl Answer {
+    pub(crate) fn new(value: &impl Serialize, text: &str) -> Result<Answer, Failed> {
+        let value = serde_json::to_value(value);
+        let value = value.map_err(|error| Failed::new("failed", error.to_string()))?;
+        Ok(Answer {
+            value: bounds::value(value),
+            text: bounds::text(text.trim_end(), bounds::MOST_OF_ANSWER),
+        })
+    }
+}
+
+impl From<Answer> for CallToolResult {
+    fn from(answer: Answer) -> CallToolResult {
+        let mut result = CallToolResult::structured(answer.value);
+        result.content = vec![ContentBlock::text(answer.text)];
+        result
+    }
+}
+
+/// Why a call came to nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Failed {
+    code: &'static str,
+    message: String,
+}
+
+impl Failed {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Failed {
+        Failed {
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn input(message: impl Into<String>) -> Failed {
+        Failed::new("input", message)
+    }
+
+    pub(crate) fn refused(message: impl Into<String>) -> Failed {
+        Failed::new("refused", message)
+    }
+
+    /// Has other words in the place of these.
+    pub(crate) fn replace(&mut self, words: &str, instead: &str) {
+        self.message = self.message.replace(words, instead);
+    }
+
+    /// The code, what failed and why, and what to do next.
+    pub(crate) fn text(&self) -> String {
+        let next = next(self.code);
+        let next = next.map_or_else(String::new, |next| format!(". Next: {next}"));
+        let message = bounds::line(self.message.trim_end_matches('.'));
+        format!("{}: {message}{next}.", self.code)
+    }
+}
+
+impl From<Refused> for Failed {
+    fn from(refused: Refused) -> Failed {
+        let at = refused.report.map(|index| format!("operations[{index}]: "));
+        Failed {
+            code: refused.code,
+            message: format!("{}{}", at.unwrap_or_default(), refused.message),
+        }
+    }
+}
+
+impl From<Failed> for CallToolResult {
+    fn from(failed: Failed) -> CallToolResult {
+        CallToolResult::error(vec![ContentBlock::text(failed.text())])
+    }
+}
+
+/// What an agent does after a failure of this kind, with the tools that it has.
+fn next(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "claimed" => {
+            "leave the task to its owner and take another one that `fleet` lists, or ask the user; who knows that the owner \
+             is dead frees it with `ckpt claim --take-over`"
+        }
+        "fenced" => {
+            "stop writing to this task; if it is yours, `begin` with \"carry_on\": true gives you a new fence, else leave it"
+        }
+        "taken-over" => "stop work on this task",
+        "not-found" => "`begin` starts it, and `fleet` lists the keys there are",
+        "invalid-key" => "name the task with its id, as `fleet` lists it",
+        "locked" => "try again in a few seconds",
+        "conflict" | "changed-meanwhile" => "look at it with `resume`, then decide anew",
+        "unsupported" => "the resource ckpt://guide/FORMAT has the operations of the format",
+        "empty" | "nul-bytes" | "not-utf8" | "syntax" | "truncated" | "trailing-bytes"
+        | "too-deep" | "not-an-object" | "merge-conflict" | "corrupt" => {
+            "tell the user; nothing was changed, and `ckpt recover` goes on with the newest earlier state"
+        }
+        "no-store" | "io" => "tell the user: the server's store cannot be used",
+        _ => return None,
+    })
+}
+
+/// The answer of `begin`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Begun {
+    /// `begun`: the task is new and yours. `found`: it has a checkpoint; nothing was touched or claimed.
+    /// `carried_on`: it has a checkpoint, and is yours now.
+    pub(crate) outcome: &'static str,
+    /// The id of the task.
+    pub(crate) key: String,
+    /// The format of its checkpoint.
+    pub(crate) format: &'static str,
+    /// Show this with every report, decision and hand-over of this task. Absent where it is not yours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fence: Option<u64>,
+    /// Until when it is yours, unless a report renews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_until: Option<String>,
+    /// The first step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<String>,
+    /// How to go on from the checkpoint that was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resume: Option<Judged>,
+}
+
+/// Whether and how to go on from a checkpoint: the answer of `resume`, and a part of that of `begin`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Judged {
+    /// The id of the task.
+    pub(crate) key: String,
+    /// The format of its checkpoint.
+    pub(crate) format: &'static str,
+    /// `continue`: go on. `verify`: check the files first. `ask`: have the questions answered first. `wait`: not yet.
+    /// `restart`: only anew. `refuse`: not at all.
+    pub(crate) decision: &'static str,
+    /// The decision in a sentence.
+    pub(crate) message: String,
+    /// Where to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start_at: Option<String>,
+    /// To be answered before work goes on.
+    pub(crate) questions: Vec<String>,
+    /// To be heeded before work goes on.
+    pub(crate) warnings: Vec<String>,
+    /// Good to know.
+    pub(crate) notes: Vec<String>,
+    /// The files to look at first.
+    pub(crate) files_to_review: Vec<String>,
+    /// What was done, decided and is left; absent where no agent may go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<String>,
+    /// How many finished steps the prompt leaves out, to keep within its size.
+    pub(crate) omitted_steps: usize,
+    /// How many reasons of decisions it leaves out.
+    pub(crate) omitted_reasons: usize,
+}
+
+impl Judged {
+    pub(crate) fn new(key: &str, resume: &Resume, rendered: Option<Rendered>) -> Judged {
+        let plan = &resume.plan;
+        let omitted = rendered.as_ref();
+        Judged {
+            key: key.to_owned(),
+            format: resume.format,
+            decision: plan.decision.as_str(),
+            message: plan.message.clone(),
+            start_at: plan.start_at.clone(),
+            questions: plan.questions.clone(),
+            warnings: plan.warnings.clone(),
+            notes: plan.notes.clone(),
+            files_to_review: plan.files_to_review.clone(),
+            omitted_steps: omitted.map_or(0, |rendered| rendered.omitted_steps),
+            omitted_reasons: omitted.map_or(0, |rendered| rendered.omitted_reasons),
+            prompt: rendered.map(|rendered| rendered.text),
+        }
+    }
+
+    /// The same in words.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.decision, self.message);
+        let lists = [
+            ("Question, to be answered first", &self.questions),
+            ("Warning", &self.warnings),
+            ("Note", &self.notes),
+        ];
+        // A prompt has the questions and the warnings itself.
+        let is_in_prompt = |word: &str| self.prompt.is_some() && word != "Note";
+        for (word, list) in lists.into_iter().filter(|(word, _)| !is_in_prompt(word)) {
+            for said in list.iter().take(bounds::MOST_LISTED) {
+                text.push_str(&format!("{word}: {said}\n"));
+            }
+            if let Some(more) = list.len().checked_sub(bounds::MOST_LISTED + 1) {
+                text.push_str(&format!("{word}: … {} more are left out\n", more + 1));
+            }
+        }
+        if let Some(prompt) = &self.prompt {
+            text.push('\n');
+            text.push_str(prompt);
+        }
+        text
+    }
+}
+
+/// The answer of `report`, `decide` and `hand_over`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Saved {
+    /// The id of the task.
+    pub(crate) key: String,
+    /// What each operation did.
+    pub(crate) done: Vec<String>,
+    /// What else is to be known.
+    pub(crate) notes: Vec<String>,
+    /// Until when the task is yours, unless a report renews it. Absent where it is yours no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_until: Option<String>,
+}
+
+impl Saved {
+    pub(crate) fn text(&self) -> String {
+        let lines = self.done.iter().chain(&self.notes);
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// The answer of `fleet`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Tasks {
+    /// How many tasks the store has.
+    pub(crate) total: usize,
+    /// How many of them an agent can go on with.
+    pub(crate) resumable: usize,
+    /// How many have each result, such as `alive`, `late`, `stalled`, `complete`.
+    pub(crate) results: std::collections::BTreeMap<&'static str, usize>,
+    /// The tasks, up to the limit.
+    pub(crate) tasks: Vec<TaskRow>,
+    /// How many more there are that fit and are not listed.
+    pub(crate) left_out: usize,
+    /// How many things do not go together; `ckpt status` names them.
+    pub(crate) findings: usize,
+}
+
+/// One task of the store.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TaskRow {
+    /// Its id; absent where nothing tells it.
+    pub(crate) key: Option<String>,
+    /// Whether its agent is alive, or what else is the matter.
+    pub(crate) result: &'static str,
+    /// Its format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) format: Option<&'static str>,
+    /// The agent that works on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    /// What it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+    /// Its status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
+    /// How much is done, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) percent: Option<u8>,
+    /// When it was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_at: Option<String>,
+    /// Who has claimed it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_by: Option<String>,
+    /// `continue`, `verify` or `ask` where an agent can go on with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decision: Option<&'static str>,
+    /// Where to go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start_at: Option<String>,
+}
+
+impl Tasks {
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{} tasks, {} can be resumed\n", self.total, self.resumable);
+        for row in &self.tasks {
+            let mut line = format!(
+                "{}: {}",
+                row.key.as_deref().unwrap_or("(no key)"),
+                row.result
+            );
+            let parts = [
+                ("agent", row.agent.as_deref()),
+                ("status", row.status.as_deref()),
+                ("claimed by", row.claimed_by.as_deref()),
+                ("resume", row.decision),
+                ("next", row.start_at.as_deref()),
+            ];
+            for (word, said) in parts {
+                if let Some(said) = said {
+                    line.push_str(&format!("; {word} {said}"));
+                }
+            }
+            text.push_str(&bounds::line(&line));
+            text.push('\n');
+        }
+        if self.left_out > 0 {
+            text.push_str(&format!(
+                "{} more are left out; raise limit, or list only the resumable ones\n",
+                self.left_out
+            ));
+        }
+        text
+    }
+}

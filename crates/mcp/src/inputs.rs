@@ -1,0 +1,177 @@
+//! What the tools take.
+//!
+//! The documentation of each member is what a model reads.
+
+use agent_checkpoint::Report;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::answer::Failed;
+use crate::bounds;
+
+/// The most operations of one report, and steps of one plan.
+pub(crate) const MOST_ITEMS: usize = 500;
+
+/// The longest input of a call, in bytes of JSON.
+const MOST_BYTES: usize = 1 << 20;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Begin {
+    /// The id of the task, such as US-003. It names a checkpoint of the store; it is not a path.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The steps of the plan, in order. Used only where the task has no checkpoint yet.
+    #[serde(default)]
+    #[schemars(length(max = 500))]
+    pub(crate) plan: Vec<String>,
+    /// What a first checkpoint of this format has besides the plan.
+    #[serde(default)]
+    pub(crate) details: Map<String, Value>,
+    /// Your name, which stays the same over all of your sessions. Leave it out to use the one of the server.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) agent: Option<String>,
+    /// The id of your session. Leave it out to use the one of the server.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) session: Option<String>,
+    /// Where the task has a checkpoint: claim the task and go on with it. Heed the answer of `begin` without this, or of
+    /// `resume`, first: it says what to verify and which questions to answer.
+    #[serde(default)]
+    pub(crate) carry_on: bool,
+    /// The size of the prompt in tokens; the oldest finished steps are left out first.
+    #[schemars(range(min = 200, max = 30000))]
+    pub(crate) budget_tokens: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReportAll {
+    /// The id of the task.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The fence that `begin` gave you for this task.
+    pub(crate) fence: u64,
+    /// What happened, in order. All of it is saved as one change, or nothing. With "force": true an operation makes a
+    /// transition that the protocol does not have.
+    #[serde(deserialize_with = "values")]
+    #[schemars(with = "Vec<Value>", length(min = 1, max = 500))]
+    pub(crate) operations: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Decide {
+    /// The id of the task.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The fence that `begin` gave you for this task.
+    pub(crate) fence: u64,
+    /// The decision, in a sentence.
+    #[schemars(length(min = 1))]
+    pub(crate) text: String,
+    /// Why, so that the next agent does not decide otherwise.
+    pub(crate) why: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// The id of the task.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The size of the prompt in tokens; the oldest finished steps are left out first.
+    #[schemars(range(min = 200, max = 30000))]
+    pub(crate) budget_tokens: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HandOver {
+    /// The id of the task.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The fence that `begin` gave you for this task.
+    pub(crate) fence: u64,
+    /// The agent that goes on with it. Leave it out to give the claim back, so that any agent may go on.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fleet {
+    /// Only the tasks that an agent can go on with.
+    #[serde(default)]
+    pub(crate) resumable: bool,
+    /// The most tasks to list.
+    #[schemars(range(min = 1, max = 100))]
+    pub(crate) limit: Option<u32>,
+}
+
+/// Reads a list; what it has is read one by one later, so that what is wrong is named with its place.
+fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    Vec::deserialize(deserializer)
+}
+
+/// Reads the input of a tool.
+pub(crate) fn read<T: for<'de> Deserialize<'de>>(input: Map<String, Value>) -> Result<T, Failed> {
+    let input = Value::Object(input);
+    let bytes = input.to_string().len();
+    if bytes > MOST_BYTES {
+        return Err(Failed::input(format!(
+            "the input has {bytes} bytes, and at most {MOST_BYTES} are taken; nothing was written, send it in parts"
+        )));
+    }
+    T::deserialize(input).map_err(|error| {
+        Failed::input(format!(
+            "{}; nothing was written, call it again as its schema says",
+            bounds::line(&error.to_string())
+        ))
+    })
+}
+
+/// Reads the operations of a report.
+pub(crate) fn reports(operations: Vec<Value>) -> Result<Vec<Report>, Failed> {
+    check_count("operations", operations.len())?;
+    if operations.is_empty() {
+        return Err(Failed::input(
+            "operations is empty; name at least one, such as {\"op\": \"step done\"}",
+        ));
+    }
+    let read = operations.into_iter().enumerate().map(|(index, value)| {
+        let wrong = |why: &str| {
+            let why = bounds::line(why);
+            Failed::input(format!("operations[{index}] {why}; nothing was written"))
+        };
+        match value {
+            Value::Object(_) => {
+                Report::deserialize(value).map_err(|error| wrong(&error.to_string()))
+            }
+            _ => Err(wrong("is no object, such as {\"op\": \"step done\"}")),
+        }
+    });
+    read.collect()
+}
+
+pub(crate) fn check_count(what: &str, count: usize) -> Result<(), Failed> {
+    match count > MOST_ITEMS {
+        true => Err(Failed::input(format!(
+            "{what} has {count} items, and at most {MOST_ITEMS} are taken at once; nothing was written, send it in parts"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A name as an agent or a session has it.
+pub(crate) fn name(what: &str, text: &str) -> Result<(), Failed> {
+    let is_wrong = agent_checkpoint::is_blank(text)
+        || text.len() > agent_checkpoint::Key::MAX_BYTES
+        || text.chars().any(char::is_control);
+    match is_wrong {
+        true => Err(Failed::input(format!(
+            "{what} is a name of 1 to 200 bytes without control characters; nothing was written"
+        ))),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,15 @@
+//! `ckpt-mcp` as its clients see it: the real program, on its standard input and output.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod bounds;
+mod catalog;
+mod client;
+mod day;
+mod python;
+mod refusals;
+mod rust_sdk;
+mod wire;

@@ -1,0 +1,66 @@
+"""A session with ckpt-mcp by the Python SDK's client: session.py PROGRAM STORE.
+
+Once by the handshake of the older revisions of the protocol, once as the newest one goes.
+"""
+
+import sys
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+def server(*options):
+    program, store = sys.argv[1:3]
+    return stdio_client(StdioServerParameters(command=program, args=["--store", store, *options]))
+
+
+async def done(client, tool, **arguments):
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result
+    return result.structured_content
+
+
+async def session(mode, key):
+    async with Client(server("--agent", "python"), mode=mode) as client:
+        tools = await client.list_tools()
+        names = [tool.name for tool in tools.tools]
+        assert names == ["begin", "report", "decide", "resume", "hand_over", "fleet"], names
+
+        begun = await done(client, "begin", key=key, plan=["Wire toggle", "Write tests"])
+        assert begun["outcome"] == "begun", begun
+        fence = begun["fence"]
+        started = [{"op": "step start", "text": "Wire toggle"}]
+        await done(client, "report", key=key, fence=fence, operations=started)
+        await done(client, "decide", key=key, fence=fence, text="Use CSS", why="no runtime cost")
+
+        refused = await client.call_tool("report", {"key": key, "fence": fence + 1, "operations": started})
+        assert refused.is_error and refused.content[0].text.startswith("fenced: "), refused
+
+        page = await client.read_resource(f"ckpt://prompt/{key}")
+        assert "Use CSS" in page.contents[0].text, page
+        prompt = await client.get_prompt("resume", {"key": key})
+        assert "Use CSS" in prompt.messages[0].content.text, prompt
+        guide = await client.read_resource("ckpt://guide/task")
+        assert guide.contents[0].text.startswith("# "), guide
+        await done(client, "hand_over", key=key, fence=fence, to="other")
+
+    # Another client, in a process of its own.
+    async with Client(server("--agent", "other"), mode=mode) as client:
+        found = await done(client, "begin", key=key)
+        assert found["outcome"] == "found", found
+        assert found["next"] == "Wire toggle", found
+        carried_on = await done(client, "begin", key=key, carry_on=True)
+        rest = [{"op": "step done", "text": "Wire toggle"}, {"op": "step done", "text": "Write tests"}, {"op": "complete"}]
+        await done(client, "report", key=key, fence=carried_on["fence"], operations=rest)
+        fleet = await done(client, "fleet")
+        assert any(task["key"] == key and task["percent"] == 100 for task in fleet["tasks"]), fleet
+
+
+async def main():
+    await session("legacy", "US-003")
+    await session("auto", "US-004")
+    print("the session went as it should")
+
+
+anyio.run(main)
