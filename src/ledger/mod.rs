@@ -47,8 +47,10 @@
 //! hand-overs, restarts, recoveries, conversions, archives of a crashed or aborted task, and copies to another store.
 //! It ends when the task is archived as complete ([`Ledger::end_with`]) or forgotten. Git does not take it along.
 
+mod attempts;
 mod effect;
 mod guard;
+mod later;
 mod receipt;
 mod record;
 
@@ -59,8 +61,10 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
+pub use attempts::Attempt;
 pub use effect::Effect;
 pub use guard::EffectGuard;
+pub use later::{NotBefore, Waiting};
 pub use receipt::{Omitted, Receipt};
 pub use record::{EffectRecord, EffectStatus, LedgerState};
 use record::{Entries, Line};
@@ -517,6 +521,24 @@ impl Ledger {
     fn changed_meanwhile(&self) -> Error {
         Error::new(ErrorKind::ChangedMeanwhile).with_key(&self.key)
     }
+}
+
+/// What the ledger under a key says, whose document is there; `task` is that of its slot in a host file.
+pub(crate) fn state_of(
+    store: &dyn CheckpointStore,
+    key: &Key,
+    task: Option<&str>,
+) -> Result<LedgerState> {
+    let texts = store.beside().ledger(key)?;
+    let lines = Line::of_task(&texts, task)?;
+    Entries::read(texts.len(), lines, || Ok(false)).map(|entries| entries.state)
+}
+
+/// A text that is the same for the same values.
+fn digest(of: &impl Serialize) -> String {
+    let text = serde_json::to_string(of).unwrap_or_default();
+    let digest = Revision::of(text.as_bytes()).to_string();
+    digest.trim_start_matches("sha256:")[..32].to_owned()
 }
 
 /// A time in a sentence.

@@ -1,10 +1,11 @@
 //! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 
-use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
+use crate::checkpoint::{Claim, Handoff, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
-use crate::ledger::{EffectRecord, EffectStatus, LedgerState};
+use crate::ledger::{Attempt, EffectRecord, EffectStatus, LedgerState, Waiting};
+use crate::liveness::span;
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
@@ -121,6 +122,58 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
         "Took place already, and is not to be done again",
         ids(|status| matches!(status, EffectStatus::Done { .. })),
     );
+}
+
+/// A task that waits goes on later.
+pub(crate) fn heed_waiting(
+    plan: &mut ResumePlan,
+    ledger: &LedgerState,
+    handoff: &Handoff,
+    now: DateTime<Utc>,
+) {
+    let waiting = ledger
+        .waiting(handoff, now)
+        .filter(|_| plan.decision <= ResumeDecision::Wait);
+    if let (Some(Waiting::Time { until }), Some(said)) = (waiting, &ledger.not_before) {
+        let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+        plan.wait(format!(
+            "Not before {} ({} from now): {} by {} at {}",
+            text(until),
+            span(until - now),
+            shown::line(&said.report),
+            shown::line(&said.by),
+            text(said.since),
+        ));
+        plan.because(ResumeReason::NotBefore { until: text(until) });
+    }
+}
+
+/// The most errors of attempts that are listed: the newest.
+const MOST_ERRORS: usize = 5;
+
+/// A task at which attempt after attempt failed is for a person.
+pub(super) fn heed_attempts(plan: &mut ResumePlan, failed: &[Attempt], most: usize) {
+    if failed.len() < most || plan.decision >= ResumeDecision::Restart {
+        return;
+    }
+    let mut errors: Vec<String> = Vec::new();
+    for attempt in failed.iter().rev() {
+        if errors.len() < MOST_ERRORS && !errors.contains(&attempt.error) {
+            errors.push(attempt.error.clone());
+        }
+    }
+    errors.reverse();
+    let listed: Vec<String> = errors.iter().map(|error| shown::line(error)).collect();
+    plan.refuse(format!(
+        "Poisoned: {} attempts in a row ended without progress ({}). Mend the cause, then start the count anew with \
+         `ckpt claim --reset-attempts` or `Ledger::reset_attempts`",
+        failed.len(),
+        listed.join("; ")
+    ));
+    plan.because(ResumeReason::Poisoned {
+        attempts: failed.len(),
+        errors,
+    });
 }
 
 /// No agent goes on while another has claimed the task.

@@ -21,6 +21,7 @@ mod events;
 mod given_up;
 mod in_async;
 mod interrupted;
+mod later;
 mod owning;
 mod reporting;
 mod running;

@@ -29,6 +29,7 @@ pub(crate) enum Fault {
     PagesWithoutEnd,
     GivesAnotherDocument,
     VersionsAreRevisions,
+    ListsNoLedgers,
     CountsRevisions,
     ForgetsDroppedItems,
     TextOfAnyRevision,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
 use super::effects;
@@ -22,8 +23,16 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
         view.print(&mut outcome, global);
     }
     outcome.exit = Exit::findings_if(view.has_violations());
-    match effects::ledger(&target, global).effects() {
-        Ok(effects) => effects::tell_doubts(&effects, &target, &mut outcome),
+    match effects::ledger(&target, global).state() {
+        Ok(state) => {
+            effects::tell_doubts(&state.effects, &target, &mut outcome);
+            if let Some((decision, message)) = effects::standing(&state, &target, global) {
+                outcome.note(format!("{}: {message}", decision.as_str()));
+                outcome.exit = outcome
+                    .exit
+                    .and(Exit::findings_if(decision == ResumeDecision::Refuse));
+            }
+        }
         Err(error) => {
             outcome.warn(target.error(error).message);
             outcome.found();

@@ -28,6 +28,7 @@ mod forgetting;
 mod guiding;
 mod handing_off;
 mod hooks;
+mod later;
 mod listing;
 mod mixing;
 mod once;
