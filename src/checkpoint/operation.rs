@@ -1,5 +1,6 @@
 //! The one list of what can be reported of a task, in the words that all formats share.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::report::{context_use, name, nothing};
@@ -117,6 +118,8 @@ pub enum Operation {
         /// How far the work in progress is.
         #[serde(rename = "text")]
         note: Option<String>,
+        /// When to go on, and not before: see [`LedgerState::waiting`](crate::ledger::LedgerState::waiting).
+        until: Option<DateTime<Utc>>,
     },
     /// How full the agent's context is: in JSON the fraction as `used`, or the number of `messages` and perhaps `of` how
     /// many.
@@ -132,9 +135,12 @@ pub enum Operation {
         /// The other agent.
         to: String,
     },
-    /// The task waits for a decision.
-    #[serde(rename = "pause", deserialize_with = "nothing")]
-    Pause,
+    /// The task waits for a decision, or for a time.
+    #[serde(rename = "pause")]
+    Pause {
+        /// When to go on, and not before: see [`LedgerState::waiting`](crate::ledger::LedgerState::waiting).
+        until: Option<DateTime<Utc>>,
+    },
     /// The task is complete.
     #[serde(rename = "complete", deserialize_with = "nothing")]
     Complete,
@@ -667,6 +673,20 @@ impl Operation {
         matches!(self, Operation::Restart { .. }).then_some(Archive::Aborted)
     }
 
+    /// Whether the task waits from then on, for whatever time.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self, Operation::RateLimit { .. } | Operation::Pause { .. })
+    }
+
+    /// When the task is to go on, where the report says so.
+    #[must_use]
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        match self {
+            Operation::RateLimit { until, .. } | Operation::Pause { until } => *until,
+            _ => None,
+        }
+    }
+
     /// Whether the agent of the task reports this, rather than its supervisor.
     ///
     /// An agent that reports work on another's task has taken it over. Where the checkpoint belongs to the
@@ -682,7 +702,7 @@ impl Operation {
                 | Operation::StepEdit { .. }
                 | Operation::StepMove { .. }
                 | Operation::Reassign { .. }
-                | Operation::Pause
+                | Operation::Pause { .. }
                 | Operation::WorkstreamDormant { .. }
                 | Operation::Waive { .. }
                 | Operation::Review { .. }

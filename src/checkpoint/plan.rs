@@ -132,6 +132,18 @@ pub enum ResumeReason {
         /// Until when, in RFC 3339.
         until: String,
     },
+    /// It is to go on at a time that is still to come.
+    NotBefore {
+        /// That time, in RFC 3339.
+        until: String,
+    },
+    /// Attempt after attempt ended without progress.
+    Poisoned {
+        /// How many in a row.
+        attempts: usize,
+        /// How they ended, oldest first, each error once.
+        errors: Vec<String>,
+    },
     /// A later version of the format wrote it.
     NewerSchema {
         /// That version, where it can be read.

@@ -259,6 +259,11 @@ fn kind_of(member: &str) -> (&'static str, fn(&Value) -> bool) {
                     .is_some_and(|number| u32::try_from(number).is_ok())
             })
         }
+        "until" => ("a time such as 2026-03-02T14:30:00Z", |value| {
+            value
+                .as_str()
+                .is_some_and(|text| DateTime::parse_from_rfc3339(text).is_ok())
+        }),
         "used" => ("a number", Value::is_number),
         "name" => ("a text or a whole number", |value| {
             value.is_string() || value.is_u64()

@@ -10,6 +10,7 @@ mod resuming;
 mod rollback;
 mod saving;
 mod updating;
+mod waiting;
 
 use std::fmt;
 use std::sync::Arc;
@@ -173,6 +174,12 @@ impl<C> Checkpoints<C> {
     /// The fence that saves show.
     pub(crate) fn fence(&self) -> Option<Fence> {
         self.fence
+    }
+
+    /// A text as a save would write it.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        let redacted = self.redaction.as_ref().and_then(|it| it.redact("", text));
+        redacted.unwrap_or_else(|| text.to_owned())
     }
 
     /// Archives the checkpoint that a save replaces, under the protocol's name for that and before it goes, where

@@ -117,6 +117,12 @@ impl<'r> Batch<'r> {
         }
     }
 
+    /// The last report after which the task waits.
+    pub(crate) fn wait(&self) -> Option<&Operation> {
+        let mut operations = self.reports.iter().rev().map(|report| &report.operation);
+        operations.find(|operation| operation.waits())
+    }
+
     /// Makes the changes of all reports. The error of one of them says which it was.
     pub(crate) fn apply<C: Checkpoint>(
         &self,
@@ -222,6 +228,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         observe: &mut dyn FnMut(&ReportEffect<'_>),
     ) -> Result<(Saved, Vec<String>)> {
         let batch = Batch::new(self, reports, context.sources);
+        self.record_wait(key, &batch, context)?;
         let view = self.clone().archiving(batch.archive.or(self.archive));
         let saved = view.update_by_report(key, |checkpoint, unreadable| {
             let context = context.with_rules(context.rules.with_unreadable(unreadable));

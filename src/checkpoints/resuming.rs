@@ -125,6 +125,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             foreign: foreign::members(&current.document, checkpoint, reading.left_out()),
             earlier,
             staleness,
+            at_work: self.at_work(claim.as_ref(), options),
             held: self.held(claim, options, now),
             ledger,
             proofs,
@@ -157,6 +158,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             earlier: Vec::new(),
             staleness: Staleness::judge([], &Basis::new(None, Some(now)), &tracking).of_a_part(),
             held: self.held(self.claim(key)?, options, now),
+            at_work: None,
             ledger: self.ledger_state(key),
             proofs: Proofs::default(),
             newer: None,
@@ -188,10 +190,19 @@ impl<C: Checkpoint> Checkpoints<C> {
         options: &ResumeOptions,
         now: DateTime<Utc>,
     ) -> Option<Claim> {
-        let is_ours = |claim: &Claim| {
-            self.fence == Some(claim.fence) || options.asker.as_deref() == Some(&claim.owner)
-        };
-        claim.filter(|claim| !options.ignores_claims && claim.stands(now) && !is_ours(claim))
+        claim.filter(|claim| {
+            !options.ignores_claims && claim.stands(now) && !self.is_askers(claim, options)
+        })
+    }
+
+    /// The claim whose owner may be at work. To a caller for which claims do not count only its own does.
+    fn at_work(&self, claim: Option<&Claim>, options: &ResumeOptions) -> Option<Claim> {
+        let counts = |claim: &&Claim| !options.ignores_claims || self.is_askers(claim, options);
+        claim.filter(counts).cloned()
+    }
+
+    fn is_askers(&self, claim: &Claim, options: &ResumeOptions) -> bool {
+        self.fence == Some(claim.fence) || options.asker.as_deref() == Some(&claim.owner)
     }
 
     /// What is noted of an agent that reported moments ago on a task that no agent has claimed: nothing keeps two

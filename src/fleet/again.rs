@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::folder::Surroundings;
 use super::kept::{Elapsed, Version};
@@ -10,7 +10,7 @@ use super::scan::Scan;
 use super::{Fleet, Row, RowState};
 use crate::fsio::{self, FileStamp};
 use crate::liveness::Liveness;
-use crate::store::Listed;
+use crate::store::{Listed, ListedLedger};
 
 /// The rows of an earlier scan by their places.
 #[derive(Default)]
@@ -54,10 +54,14 @@ impl Scan<'_> {
         {
             return None;
         }
-        match around.claims_of(path) {
-            Some(record) if !is(&record, version.claims.as_ref()) => return None,
-            None if version.claims.is_some() => return None,
-            _ => {}
+        let is_as_it_was = |path: Option<PathBuf>, version: Option<&FileStamp>| match path {
+            Some(path) => is(&path, version),
+            None => version.is_none(),
+        };
+        if !is_as_it_was(around.claims_of(path), version.claims.as_ref())
+            || !is_as_it_was(around.ledger_of(path, None), version.ledger.as_ref())
+        {
+            return None;
         }
         self.again(row)
     }
@@ -67,13 +71,25 @@ impl Scan<'_> {
         let key = (self.project, listed.key.as_str());
         let row = *self.before?.keys.get(&key)?;
         match &row.kept.as_ref()?.again.as_ref()?.version {
-            Version::Store(version) if listed.version.as_ref() == Some(version) => self.again(row),
+            Version::Store(version, ledger)
+                if listed.version.as_ref() == Some(version)
+                    && listed.ledger == *ledger
+                    && *ledger != ListedLedger::Unknown =>
+            {
+                self.again(row)
+            }
             _ => None,
         }
     }
 
     fn again(&self, row: &Row) -> Option<Row> {
         let again = row.kept.as_ref()?.again.as_ref()?;
+        // Its plan is another one once it waits no more.
+        if let Some(waiting) = &row.waiting
+            && waiting.is_over(self.now)
+        {
+            return None;
+        }
         let format = self.options.formats.get(row.format?).ok()?;
         let liveness = Liveness::judge(&again.pulse, &self.options.thresholds_of(format), self.now);
         let notice = liveness.notice().filter(|_| row.is_resumable());

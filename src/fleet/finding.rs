@@ -128,6 +128,13 @@ pub enum Finding {
         /// Why.
         reason: String,
     },
+    /// The ledger could not be read, so it is not known whether the task waits.
+    LedgerUnreadable {
+        /// Where.
+        place: String,
+        /// Why.
+        reason: String,
+    },
     /// A story's checkpoint is in another stage than its pipeline's state.
     StageMismatch {
         /// Where.
@@ -263,6 +270,9 @@ impl fmt::Display for Finding {
             ),
             Finding::ClaimsUnreadable { place, reason } => {
                 write!(f, "{place}: its holder is unknown: {reason}")
+            }
+            Finding::LedgerUnreadable { place, reason } => {
+                write!(f, "{place}: whether it waits is unknown: {reason}")
             }
             Finding::StageMismatch {
                 place,

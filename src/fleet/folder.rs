@@ -21,7 +21,8 @@ use crate::json::{CorruptCode, Document};
 use crate::registry::Format;
 use crate::staleness::Checkout;
 use crate::store::{
-    BuilderStateStore, CLAIMS_FOLDER, CheckpointStore, FileOptions, FileStore, TaskContext,
+    BuilderStateStore, CLAIMS_FOLDER, CheckpointStore, FileOptions, FileStore, LEDGER_FOLDER,
+    TaskContext, ledger_name,
 };
 
 /// What is known of a folder before its files are read.
@@ -33,6 +34,8 @@ pub(super) struct Surroundings {
     pub(super) has_store: bool,
     /// The records of claims that are here; `None` where these cannot be listed, so that each has to be looked for.
     claims: Option<BTreeSet<OsString>>,
+    /// The ledgers that are here, in the same way.
+    ledgers: Option<BTreeSet<OsString>>,
     /// Where the folder is in a repository.
     checkout: Option<Arc<InRepository>>,
     /// Whether the caller states that there is a checkpoint here.
@@ -44,14 +47,26 @@ impl Surroundings {
     pub(super) fn claims_of(&self, path: &Path) -> Option<PathBuf> {
         let mut name = path.file_name()?.to_owned();
         name.push(".json");
-        let is_there = self.claims.as_ref().is_none_or(|all| all.contains(&name));
-        let folder = || {
-            fsio::parent_of(path)
-                .join(fsio::OWN_FOLDER)
-                .join(CLAIMS_FOLDER)
-        };
-        is_there.then(|| folder().join(name))
+        beside(path, CLAIMS_FOLDER, name, self.claims.as_ref())
     }
+
+    /// The ledger of a file, or of a slot of a host file, where there may be one.
+    pub(super) fn ledger_of(&self, path: &Path, slot: Option<&str>) -> Option<PathBuf> {
+        let name = ledger_name(path.file_name()?, slot);
+        beside(path, LEDGER_FOLDER, name, self.ledgers.as_ref())
+    }
+}
+
+/// A file of the store that keeps something beside a checkpoint's, where it is among those that are there.
+fn beside(
+    path: &Path,
+    folder: &str,
+    name: OsString,
+    there: Option<&BTreeSet<OsString>>,
+) -> Option<PathBuf> {
+    let is_there = there.is_none_or(|all| all.contains(&name));
+    let own = || fsio::parent_of(path).join(fsio::OWN_FOLDER);
+    is_there.then(|| own().join(folder).join(name))
 }
 
 /// What is known of a folder when its files were read.
@@ -239,14 +254,18 @@ impl Scan<'_> {
     fn surroundings(&self, folder: &Path) -> Surroundings {
         let own = folder.join(fsio::OWN_FOLDER);
         let has_store = own.is_dir();
-        let claims = match has_store {
-            true => fsio::names(&own.join(CLAIMS_FOLDER)),
-            false => Ok(Vec::new()),
+        let there = |folder: &str| {
+            let names = match has_store {
+                true => fsio::names(&own.join(folder)),
+                false => Ok(Vec::new()),
+            };
+            names.ok().map(BTreeSet::from_iter)
         };
         Surroundings {
             inputs: Mutex::default(),
             has_store,
-            claims: claims.ok().map(BTreeSet::from_iter),
+            claims: there(CLAIMS_FOLDER),
+            ledgers: there(LEDGER_FOLDER),
             checkout: in_repository(folder).map(Arc::new),
             is_named: false,
         }
@@ -279,7 +298,10 @@ impl Scan<'_> {
         let at = SystemTime::now();
         let record = around.claims_of(path);
         let claim = record.is_none().then_some(None);
-        let claims = record.and_then(|record| fsio::look(&record).ok().flatten());
+        let stamp_of = |path: PathBuf| Some(FileStamp::of(&fsio::look(&path).ok().flatten()?));
+        let claims = record.and_then(stamp_of);
+        let ledger = around.ledger_of(path, None).and_then(stamp_of);
+        let has_ledger = ledger.is_some();
         let (document, stamp) = match self.read(path) {
             Ok(Some(read)) => read,
             // Removed since the folder was listed.
@@ -308,10 +330,12 @@ impl Scan<'_> {
         }
         let mut found = Found::in_file(path, &document, format, layout, role);
         found.claim = claim;
+        found.has_ledger = has_ledger;
         found.checkout.clone_from(&around.checkout);
         let version = FileVersion {
             file: stamp,
-            claims: claims.map(|found| FileStamp::of(&found)),
+            claims,
+            ledger,
             has_store: around.has_store,
         };
         found.version = Some(version)
@@ -388,6 +412,7 @@ impl Scan<'_> {
                 checkout: around.checkout.clone(),
                 version: None,
                 claim: None,
+                has_ledger: around.ledger_of(path, Some(&name)).is_some(),
                 store: key.map(|key| (&store as &dyn CheckpointStore, key)),
             };
             self.checkpoint(found, &Inputs::default());

@@ -16,8 +16,10 @@ use crate::checkpoint::{
     RuleContext, Timestamp,
 };
 use crate::json::{Code, Document, Violation};
+use crate::ledger::{self, Waiting};
 use crate::liveness::Liveness;
 use crate::registry::{Format, Inspected};
+use crate::resume::heed_waiting;
 use crate::staleness::Reason;
 use crate::store::{CheckpointStore, TaskContext};
 
@@ -40,6 +42,8 @@ pub(super) struct Found<'d> {
     pub(super) version: Option<Version>,
     /// The last claim on it, where that is known already.
     pub(super) claim: Option<Option<Claim>>,
+    /// Whether the store may have a ledger of it.
+    pub(super) has_ledger: bool,
     /// The store that has the claims and the history of the checkpoint, and the key there.
     pub(super) store: Option<(&'d dyn CheckpointStore, Key)>,
 }
@@ -71,6 +75,7 @@ impl<'d> Found<'d> {
             checkout: None,
             version: None,
             claim: None,
+            has_ledger: false,
             store: None,
         }
     }
@@ -83,7 +88,7 @@ impl Scan<'_> {
         let mut rule_context = rule_context.with_inputs(inputs);
         // An id is compared with the name of its file below; elsewhere the name alone is a key.
         rule_context.key = found.key.as_ref().filter(|_| found.names.is_none());
-        let inspected = match found.format.inspect(found.document, &rule_context) {
+        let mut inspected = match found.format.inspect(found.document, &rule_context) {
             Ok(inspected) => inspected,
             Err(error) => {
                 let reason = bounded::text(&error.to_string());
@@ -93,12 +98,17 @@ impl Scan<'_> {
                 return;
             }
         };
-        let pulse = pulse(&inspected.pulse, &found.context);
+        let findings = self.findings.len();
+        let waiting = self.waiting(&found, &mut inspected);
+        let mut pulse = pulse(&inspected.pulse, &found.context);
+        if waiting.is_some() && pulse.activity == Activity::Working {
+            pulse = pulse.with_activity(Activity::Waiting);
+        }
         let thresholds = self.options.thresholds_of(&found.format);
         let liveness = Liveness::judge(&pulse, &thresholds, self.now);
         let mut row = self.row(&found, &inspected, liveness);
+        row.waiting = waiting;
         let rest = row.progress.rest;
-        let findings = self.findings.len();
         let is_as_saved = self.look_beside(&mut row, &mut found, &inspected);
         self.check(&row, &found, &inspected);
         self.check_stage(&row, &inspected, &found.format);
@@ -122,6 +132,24 @@ impl Scan<'_> {
         self.complete(row);
     }
 
+    /// What the task waits for by its ledger; its plan is then to wait.
+    fn waiting(&mut self, found: &Found<'_>, inspected: &mut Inspected) -> Option<Waiting> {
+        let (store, key) = found.store.as_ref().filter(|_| found.has_ledger)?;
+        match ledger::state_of(*store, key, found.context.task.as_deref()) {
+            Ok(state) => {
+                heed_waiting(&mut inspected.plan, &state, &inspected.handoff, self.now);
+                state.waiting(&inspected.handoff, self.now)
+            }
+            Err(error) => {
+                self.findings.push(Finding::LedgerUnreadable {
+                    place: found.place.to_string(),
+                    reason: bounded::text(&error.to_string()),
+                });
+                None
+            }
+        }
+    }
+
     /// By what the row is judged again without its document; `None` where more depends on the present time.
     fn again_by(
         &self,
@@ -135,7 +163,7 @@ impl Scan<'_> {
         let will_be_past =
             |it: &Violation| [Code::FUTURE_TIMESTAMP, Code::TOO_MANY].contains(&it.code);
         // Beside a file, the dropped log may be gone by then.
-        let is_of_store = matches!(version, Version::Store(_));
+        let is_of_store = matches!(version, Version::Store(..));
         if inspected.violations.iter().any(will_be_past)
             || (inspected.handoff.done_elsewhere > 0 && !is_of_store)
         {

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use crate::checkpoint::{Key, Notice, Pulse};
 use crate::fsio::FileStamp;
 use crate::staleness::FILE_CLOCK_TICK;
+use crate::store::ListedLedger;
 
 /// What the comparison of rows needs, and a later scan.
 #[derive(Debug, Default)]
@@ -49,13 +50,13 @@ pub(super) struct Again {
     pub(super) silent: Option<Notice>,
 }
 
-/// Which version of a checkpoint was read, with its claims.
+/// Which version of a checkpoint was read, with its claims and its ledger.
 #[derive(Debug)]
 pub(super) enum Version {
     /// In a file.
     File(FileVersion),
-    /// As its store names it.
-    Store(String),
+    /// As its store names it, with its ledger.
+    Store(String, ListedLedger),
 }
 
 #[derive(Debug, PartialEq)]
@@ -63,6 +64,8 @@ pub(super) struct FileVersion {
     pub(super) file: FileStamp,
     /// Of the record of its claims; `None` where there is none.
     pub(super) claims: Option<FileStamp>,
+    /// Of its ledger; `None` where there is none.
+    pub(super) ledger: Option<FileStamp>,
     /// Whether a store kept something in its folder.
     pub(super) has_store: bool,
 }
@@ -71,7 +74,8 @@ impl FileVersion {
     /// Whether it was changed in the tick of the clock in which it was read: such a file may change once more and look
     /// the same.
     pub(super) fn is_racy(&self, read_at: SystemTime) -> bool {
-        let mut stamps = std::iter::once(&self.file).chain(&self.claims);
+        let own = std::iter::once(&self.file);
+        let mut stamps = own.chain(&self.claims).chain(&self.ledger);
         stamps.any(|stamp| stamp.is_racy(read_at, FILE_CLOCK_TICK))
     }
 }

@@ -104,8 +104,8 @@ impl Fleet {
 
     /// A new scan of the same sources with the same options, which reads only what changed since this one.
     ///
-    /// A file is read again unless it has the size, the times and the inode that it had, as has the record of its claims,
-    /// and this scan did not look at it in the very tick of the clock in which it was changed. So the result is that
+    /// A file is read again unless it has the size, the times and the inode that it had, as have the record of its claims
+    /// and its ledger, and this scan did not look at it in the very tick of the clock in which it was changed. So the result is that
     /// of a whole scan; a file whose size is as it was and whose times were set back by hand looks unchanged. Of a
     /// [store](Source::Store) the versions of its keys are read ([`Listed`](crate::store::Listed)), and what changed; one
     /// that has no versions is read again in whole.
@@ -189,6 +189,25 @@ impl Fleet {
         self.rows.iter().filter(|row| row.is_resumable())
     }
 
+    /// The rows from which another agent may go on now, the one after the other or at once: those that can be
+    /// [resumed](Fleet::resumable), or could if they had not waited until a time that has come, but for those that a claim
+    /// keeps others out of.
+    ///
+    /// `now` is not before the time of the scan. What else than the time a row waits for is looked at by the next scan.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use agent_checkpoint::fleet::{Fleet, FleetOptions};
+    /// # let fleet = Fleet::scan(&[], &FleetOptions::new(), chrono::Utc::now());
+    /// for row in fleet.due(chrono::Utc::now()) {
+    ///     println!("{} may go on", row.place);
+    /// }
+    /// ```
+    pub fn due(&self, now: DateTime<Utc>) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.is_due(now))
+    }
+
     /// Replaces the plan of every row that can be resumed; `None` means that it cannot.
     ///
     /// A scan uses the plan of the format alone. [`Checkpoints::resume`](crate::Checkpoints::resume) also checks the
@@ -217,6 +236,14 @@ impl Fleet {
     #[must_use]
     pub fn only_resumable(mut self) -> Fleet {
         self.rows.retain(Row::is_resumable);
+        self
+    }
+
+    /// The same with only the rows that are [due](Fleet::due) at the time of the scan; totals and findings stay.
+    #[must_use]
+    pub fn only_due(mut self) -> Fleet {
+        let now = self.now;
+        self.rows.retain(|row| row.is_due(now));
         self
     }
 

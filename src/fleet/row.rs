@@ -12,6 +12,7 @@ use super::kept::Kept;
 use crate::checkpoint::{
     Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp, moved_to,
 };
+use crate::ledger::Waiting;
 use crate::liveness::Liveness;
 use crate::registry::Format;
 
@@ -51,6 +52,8 @@ pub struct Row {
     pub state: RowState,
     /// The last claim on it.
     pub owner: Option<ClaimHolder>,
+    /// What it waits for.
+    pub waiting: Option<Waiting>,
     /// Whether and where to go on.
     pub next: Option<PlanSummary>,
     /// How many violations it has.
@@ -184,6 +187,7 @@ impl Row {
             updated_at: None,
             state,
             owner: None,
+            waiting: None,
             next: None,
             violations: 0,
             revision: None,
@@ -248,6 +252,21 @@ impl Row {
     pub fn is_resumable(&self) -> bool {
         let next = self.next.as_ref();
         next.is_some_and(|next| next.decision < ResumeDecision::Wait)
+    }
+
+    /// Whether another agent may go on from it at a time that is not before that of its scan: it
+    /// [can](Row::is_resumable), or could if it had not waited until then, and no claim keeps others out.
+    #[must_use]
+    pub fn is_due(&self, now: DateTime<Utc>) -> bool {
+        let may_go_on = match &self.waiting {
+            Some(waiting) => {
+                let waits = |next: &PlanSummary| next.decision == ResumeDecision::Wait;
+                waiting.is_over(now) && self.next.as_ref().is_some_and(waits)
+            }
+            None => self.is_resumable(),
+        };
+        let is_free = |owner: &ClaimHolder| owner.released || owner.until <= now;
+        may_go_on && self.owner.as_ref().is_none_or(is_free)
     }
 
     /// Whether a person has to act. A task that is only planned or claimed is as it should be, and work that was taken

@@ -9,7 +9,7 @@ use super::scan::Scan;
 use super::{Place, Row, SkipReason};
 use crate::checkpoint::{Error, ErrorKind, Inputs, Key, Layout};
 use crate::registry::Format;
-use crate::store::{CheckpointStore, Listed, Page, Query, Stored};
+use crate::store::{CheckpointStore, Listed, ListedLedger, Page, Query, Stored};
 
 /// How many keys a page has.
 const PAGE: usize = 256;
@@ -22,7 +22,7 @@ impl Scan<'_> {
         format: Option<&str>,
         on_row: &mut dyn FnMut(usize),
     ) {
-        let mut query = Query::all().with_limit(PAGE);
+        let mut query = Query::all().with_limit(PAGE).with_ledgers();
         let mut is_first = true;
         loop {
             let (page, again) = match self.page(store, &query) {
@@ -96,7 +96,9 @@ impl Scan<'_> {
             let read = store.list(&Query::all().with_keys(keys).with_documents())?;
             for read in read.entries {
                 if let Some(listed) = to_read.get_mut(&read.key) {
-                    **listed = read;
+                    // A line that was added in between is found next time.
+                    let ledger = std::mem::take(&mut listed.ledger);
+                    **listed = read.with_ledger(ledger);
                 }
             }
         }
@@ -133,6 +135,8 @@ impl Scan<'_> {
             Err(error) => return self.push_unreadable(place, None, &error),
         };
         let layout = format.layout();
+        let ledger = listed.ledger.clone();
+        let has_ledger = ledger != ListedLedger::Empty;
         // In a host file a key is a place, and no id.
         let is_id = !store.capabilities().embedded;
         self.checkpoint(
@@ -145,8 +149,11 @@ impl Scan<'_> {
                 names: None,
                 context: stored.context.clone(),
                 checkout: None,
-                version: listed.version.map(Version::Store),
+                version: listed
+                    .version
+                    .map(|version| Version::Store(version, ledger)),
                 claim,
+                has_ledger,
                 store: Some((store, key.clone())),
             },
             &Inputs::default(),

@@ -54,9 +54,11 @@
 
 mod approval;
 mod approval_record;
+mod attempts;
 mod effect;
 mod guard;
 mod identity;
+mod later;
 mod proof;
 mod proofs;
 mod proving;
@@ -73,8 +75,10 @@ use serde::Serialize;
 pub use approval::{Approval, ApprovalDecision};
 use approval_record::OfApproval;
 pub use approval_record::{ApprovalRecord, ApprovalStatus};
+pub use attempts::Attempt;
 pub use effect::Effect;
 pub use guard::EffectGuard;
+pub use later::{NotBefore, Waiting};
 pub(crate) use proof::StoredProof;
 pub use proof::{OutputTail, ProofEnd, ProofRecord};
 pub use proofs::{ProofStatus, Proofs, ProvenItem, Rerun};
@@ -577,6 +581,24 @@ impl Ledger {
     fn changed_meanwhile(&self) -> Error {
         Error::new(ErrorKind::ChangedMeanwhile).with_key(&self.key)
     }
+}
+
+/// What the ledger under a key says, whose document is there; `task` is that of its slot in a host file.
+pub(crate) fn state_of(
+    store: &dyn CheckpointStore,
+    key: &Key,
+    task: Option<&str>,
+) -> Result<LedgerState> {
+    let texts = store.beside().ledger(key)?;
+    let lines = Line::of_task(&texts, task)?;
+    Entries::read(texts.len(), lines, |_| Ok(false)).map(|entries| entries.state)
+}
+
+/// A text that is the same for the same values.
+fn digest(of: &impl Serialize) -> String {
+    let text = serde_json::to_string(of).unwrap_or_default();
+    let digest = Revision::of(text.as_bytes()).to_string();
+    digest.trim_start_matches("sha256:")[..32].to_owned()
 }
 
 /// A time in a sentence.

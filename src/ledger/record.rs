@@ -4,6 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::approval_record::{self, ApprovalRecord, OfApproval};
+use super::attempts::{self, Attempt, Tried};
+use super::later::{self, NotBefore, Wait};
 use super::{ProofRecord, Receipt, StoredProof};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result};
 
@@ -140,6 +142,12 @@ pub(super) struct Line {
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<StoredProof>,
+    /// Until when the task waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait: Option<Wait>,
+    /// An attempt that ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tried: Option<Tried>,
 }
 
 impl Line {
@@ -237,6 +245,27 @@ impl Line {
         }
     }
 
+    /// The task waits until a time, or no more.
+    pub(super) fn waits(at: DateTime<Utc>, by: &str, wait: Option<Wait>) -> Line {
+        Line {
+            wait,
+            ..Line::new(later::NOT_BEFORE, at, by)
+        }
+    }
+
+    /// An attempt at the task ended.
+    pub(super) fn tried(at: DateTime<Utc>, by: &str, tried: Tried) -> Line {
+        Line {
+            tried: Some(tried),
+            ..Line::new(attempts::ATTEMPT, at, by)
+        }
+    }
+
+    /// The attempts so far no longer count.
+    pub(super) fn begins_anew(at: DateTime<Utc>, by: &str) -> Line {
+        Line::new(attempts::RESET, at, by)
+    }
+
     /// The lines of a task; all of them where none is asked for.
     pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
         let mut lines = Vec::new();
@@ -279,6 +308,13 @@ pub struct LedgerState {
     pub proofs: Vec<ProofRecord>,
     /// The approvals, in the order in which they were first asked for.
     pub approvals: Vec<ApprovalRecord>,
+    /// Before which time it is not to go on, by the newest report that named one: see [`waiting`](LedgerState::waiting).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<NotBefore>,
+    /// The last attempts in a row that ended without progress between them: see
+    /// [`failed_attempts`](LedgerState::failed_attempts).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
 }
 
 /// What the lines of a ledger come to.
@@ -338,6 +374,20 @@ impl Entries {
                     proof.add_to(&mut self.state.proofs, line.at, line.by.clone())
                 });
                 return Ok(());
+            }
+            later::NOT_BEFORE => {
+                self.state.wait(line.at, line.by, line.wait);
+                return Ok(());
+            }
+            attempts::RESET => {
+                self.state.attempts.clear();
+                return Ok(());
+            }
+            attempts::ATTEMPT => {
+                if let Some(tried) = line.tried {
+                    self.state.tried(line.at, line.by, tried);
+                    return Ok(());
+                }
             }
             _ => {}
         }

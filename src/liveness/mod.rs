@@ -12,6 +12,8 @@ use serde::Serialize;
 
 use crate::checkpoint::whole_seconds;
 
+pub(crate) use words::span;
+
 pub use crate::checkpoint::{Activity, Notice, Pulse, Thresholds};
 
 /// The verdict on the agent of a checkpoint.

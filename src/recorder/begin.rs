@@ -44,6 +44,8 @@ pub struct Found<C: Checkpoint> {
     pub resume: Resume,
     /// Its claim, while that stands.
     pub claimed: Option<Claim>,
+    /// Its last claim, whatever became of it.
+    last_claim: Option<Claim>,
     /// Why the plan lets no agent resume it, whatever its claim.
     refused: Option<String>,
     checkpoints: Checkpoints<C>,
@@ -123,16 +125,18 @@ impl<C: Checkpoint> Found<C> {
         options: RecorderOptions,
         loaded: Loaded<C>,
     ) -> Result<Self> {
-        let mut resume = checkpoints.resume(key, &options.resume.clone().ignoring_claims())?;
+        let owner = options.owner.to_string();
+        let asked = options.resume.clone().with_asker(&owner);
+        let mut resume = checkpoints.resume(key, &asked.clone().ignoring_claims())?;
         let refused =
             (resume.plan.decision >= ResumeDecision::Restart).then(|| resume.plan.message.clone());
         let store = checkpoints.store();
-        let claimed = match store.claims() {
+        let last_claim = match store.claims() {
             Some(claims) => claims.claimed(key)?,
             None => None,
         };
-        let claimed = claimed.filter(|claim| claim.stands(checkpoints.now()));
-        let owner = options.owner.to_string();
+        let stands = |claim: &&Claim| claim.stands(checkpoints.now());
+        let claimed = last_claim.as_ref().filter(stands).cloned();
         let is_anothers = |claim: &Claim| {
             claim.owner != owner
                 && !options.take_over
@@ -141,13 +145,14 @@ impl<C: Checkpoint> Found<C> {
         };
         if claimed.as_ref().is_some_and(is_anothers) {
             // This plan names the owner. The plan without the claim counts once the claim is gone.
-            resume = checkpoints.resume(key, &options.resume.clone().with_asker(owner))?;
+            resume = checkpoints.resume(key, &asked)?;
         }
         Ok(Found {
             loaded,
             resume,
             refused,
             claimed,
+            last_claim,
             checkpoints: checkpoints.clone(),
             key: key.clone(),
             options,
@@ -158,6 +163,16 @@ impl<C: Checkpoint> Found<C> {
     fn claim(&self) -> Result<Option<Claim>> {
         let (checkpoints, key) = (&self.checkpoints, &self.key);
         Hold::claim(checkpoints, key, &self.options, self.claimed.as_ref())
+    }
+
+    /// Counts the attempt that ended before this claim. What keeps that from being written keeps no agent from its task.
+    fn count_take_over(&self, claim: &Claim) {
+        let (key, owner) = (&self.key, self.options.owner.to_string());
+        let ledger = self.checkpoints.ledger(key, owner);
+        let before = self.last_claim.as_ref();
+        if let Err(error) = ledger.count_take_over(before, claim, &self.resume.handoff) {
+            tracing::warn!(%key, %error, "an attempt that ended is not counted");
+        }
     }
 
     /// Carries on from the checkpoint. If the protocol names an agent, the task is the owner's from now on, in its
@@ -175,6 +190,9 @@ impl<C: Checkpoint> Found<C> {
             return Err(Error::refused(why).with_key(&self.key));
         }
         let claim = self.claim()?;
+        if let Some(claim) = &claim {
+            self.count_take_over(claim);
+        }
         let given = self.checkpoints.fence();
         let hold = Hold::new(claim, given, Holder::of(&self.loaded.checkpoint));
         let recorder = Recorder::holding(&self.checkpoints, &self.key, self.options, hold);

@@ -3,6 +3,7 @@
 use super::Recorder;
 use super::hold::Holder;
 use crate::checkpoint::{Checkpoint, Error, ErrorKind, Result};
+use crate::checkpoints::Checkpoints;
 use crate::ledger::{
     Approval, ApprovalRecord, Effect, EffectDecision, EffectRecord, Ledger, LedgerState, Settlement,
 };
@@ -85,17 +86,21 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// Those of [`Ledger::state`].
     pub fn ledger(&self) -> Result<LedgerState> {
-        let fence = self.fence();
-        self.own_ledger().fenced(fence).state()
+        self.own_ledger(&self.checkpoints()).state()
     }
 
-    fn own_ledger(&self) -> Ledger {
-        self.checkpoints
-            .ledger(&self.key, self.options.owner.to_string())
+    /// The ledger of the task, for its owner.
+    pub(super) fn own_ledger(&self, checkpoints: &Checkpoints<C>) -> Ledger {
+        checkpoints.ledger(&self.key, self.options.owner.to_string())
     }
 
     /// Changes the ledger as the owner of the task.
     pub(super) fn in_ledger<T>(&self, change: impl Fn(&Ledger) -> Result<T>) -> Result<T> {
+        self.as_owner(|checkpoints| change(&self.own_ledger(checkpoints)))
+    }
+
+    /// Changes what lies beside the checkpoint, as the owner of the task.
+    pub(super) fn as_owner<T>(&self, change: impl Fn(&Checkpoints<C>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if let Some(to) = &state.given_to {
             let by = Some(to.clone());
@@ -107,10 +112,10 @@ impl<C: Checkpoint> Recorder<C> {
             .keep(store, &self.key, claim_for, self.checkpoints.now())?;
         // The store checks the fence, and knows nothing of the agent and session that the checkpoint names.
         state.hold.check(&Holder::of(&self.checkpoint()?))?;
-        let ledger = self.own_ledger();
-        match change(&ledger.clone().fenced(state.hold.fence())) {
+        let checkpoints = self.checkpoints.clone();
+        match change(&checkpoints.clone().fenced(state.hold.fence())) {
             Err(error) if state.hold.revive(&error, store, &self.key, claim_for)? => {
-                change(&ledger.fenced(state.hold.fence()))
+                change(&checkpoints.fenced(state.hold.fence()))
             }
             changed => changed,
         }

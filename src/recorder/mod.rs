@@ -64,6 +64,7 @@ mod signals;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use chrono::{DateTime, Utc};
 use hold::{Hold, Holder};
 
 pub use begin::{Found, Opened};
@@ -223,6 +224,7 @@ impl<C: Checkpoint> Recorder<C> {
     pub fn plan(&self) -> Result<Resume> {
         // The claim that stands is the owner's, who is the one that hands on.
         let options = self.options.resume.clone().ignoring_claims();
+        let options = options.with_asker(self.options.owner.to_string());
         self.checkpoints.resume(&self.key, &options)
     }
 
@@ -246,6 +248,10 @@ impl<C: Checkpoint> Recorder<C> {
 
     fn report_all(&self, reports: Vec<Report>) -> Result<Recorded> {
         let batch = Batch::new(&self.checkpoints, reports, Some(&self.options.sources));
+        if batch.wait().is_some() {
+            let context = self.context(self.checkpoints.now());
+            self.as_owner(|checkpoints| checkpoints.record_wait(&self.key, &batch, &context))?;
+        }
         let recorded = self.change_in(
             &mut self.state(),
             batch.archive,
@@ -327,18 +333,22 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
+    /// Who reports now, with what is known outside of the checkpoint.
+    fn context(&self, now: DateTime<Utc>) -> OperationContext<'_> {
+        let owner = &self.options.owner;
+        OperationContext::at(now)
+            .by(Some(&owner.agent), Some(&owner.session))
+            .with_sources(&self.options.sources)
+            .with_rules(self.options.resume.context(now, None))
+    }
+
     fn save(
         &self,
         hold: &Hold,
         archive: Option<Archive>,
         change: &mut ChangeOf<'_, C>,
     ) -> Result<(Saved, After)> {
-        let now = self.checkpoints.now();
-        let owner = &self.options.owner;
-        let context = OperationContext::at(now)
-            .by(Some(&owner.agent), Some(&owner.session))
-            .with_sources(&self.options.sources);
-        let known = self.options.resume.context(now, None);
+        let context = self.context(self.checkpoints.now());
         let mut after = None;
         let mut fenced = self.checkpoints.clone().fenced(hold.fence());
         if archive.is_some() {
@@ -347,7 +357,7 @@ impl<C: Checkpoint> Recorder<C> {
         let saved = fenced.update_by_report(&self.key, |checkpoint, unreadable| {
             let before = checkpoint.outline();
             hold.check(&Holder::of_outline(checkpoint, &before))?;
-            let context = context.with_rules(known.with_unreadable(unreadable));
+            let context = context.with_rules(context.rules.with_unreadable(unreadable));
             change(checkpoint, &context)?;
             after = Some(After::of(checkpoint, before.in_progress));
             Ok(())

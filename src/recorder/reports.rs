@@ -180,7 +180,7 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// As every call, and where the state of the checkpoint does not allow it.
     pub fn pause(&self) -> Result<Recorded> {
-        self.report(Operation::Pause)
+        self.report(Operation::Pause { until: None })
     }
 
     /// The task is complete.
@@ -200,6 +200,7 @@ impl<C: Checkpoint> Recorder<C> {
     pub fn rate_limited(&self, note: Option<&str>) -> Result<Recorded> {
         self.report(Operation::RateLimit {
             note: note.map(str::to_owned),
+            until: None,
         })
     }
 

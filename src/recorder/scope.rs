@@ -85,7 +85,30 @@ impl<C: Checkpoint> Recorder<C> {
             Interruption::Failed(because) => Interruption::Failed(first_line(because)),
             stopped => stopped.clone(),
         };
-        self.change(&mut |checkpoint, context| checkpoint.interrupt(&interruption, context))
+        let recorded =
+            self.change(&mut |checkpoint, context| checkpoint.interrupt(&interruption, context))?;
+        if let Interruption::Failed(because) = &interruption {
+            self.count_failure(because);
+        }
+        Ok(recorded)
+    }
+}
+
+impl<C: Checkpoint> Recorder<C> {
+    /// Counts work that failed as an attempt, of an owner that has a claim. The failure is in the checkpoint already, so
+    /// what keeps this from being written is no error.
+    fn count_failure(&self, because: &str) {
+        if self.fence().is_none() {
+            return;
+        }
+        let counted = self.as_owner(|checkpoints| {
+            let left = checkpoints.stored_handoff(&self.key)?;
+            let because = checkpoints.redacted(because);
+            self.own_ledger(checkpoints).count_failure(&left, &because)
+        });
+        if let Err(error) = counted {
+            tracing::warn!(key = %self.key, %error, "an attempt that failed is not counted");
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct Found<'l> {
     pub(crate) staleness: Staleness,
     /// The claim of another owner that stands.
     pub(crate) held: Option<Claim>,
+    /// The last claim, as far as it counts: its owner may be at work.
+    pub(crate) at_work: Option<Claim>,
     /// What the ledger of the task says; why that is unknown where it is.
     pub(crate) ledger: Result<LedgerState, String>,
     /// What its proofs are worth; none where there are none.
@@ -59,7 +61,7 @@ pub(crate) struct Found<'l> {
     pub(crate) recover_with: Option<EntryId>,
 }
 
-pub(crate) use plan::Newer;
+pub(crate) use plan::{Newer, heed_waiting};
 
 /// All that is known for going on from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -129,8 +131,13 @@ impl Resume {
         if let Some(damage) = &found.damage {
             plan::heed_damage(&mut plan, damage, found.recover_with.as_ref());
         }
-        plan::heed_ledger(&mut plan, &found.ledger, found.now);
+        plan::heed_ledger(&mut plan, &found.ledger);
         plan::heed_proofs(&mut plan, &found.proofs);
+        if let Ok(ledger) = &found.ledger {
+            plan::heed_waiting(&mut plan, ledger, &handoff, found.now);
+            let failed = ledger.failed_attempts(&handoff, found.at_work.as_ref(), found.now);
+            plan::heed_attempts(&mut plan, failed, options.most_attempts());
+        }
         plan::heed_holder(&mut plan, found.held.as_ref());
         plan::heed_version(&mut plan, found.newer);
         if plan.decision >= ResumeDecision::Restart {

@@ -30,6 +30,8 @@ pub struct ResumeOptions {
     pub(crate) recording: Vec<String>,
     /// Finds out what a verification contract asks for.
     pub(crate) contract_reader: Option<ContractReader>,
+    /// After how many attempts without progress a task is refused.
+    most_attempts: Option<usize>,
 }
 
 impl ResumeOptions {
@@ -80,6 +82,18 @@ impl ResumeOptions {
     pub fn ignoring_claims(mut self) -> Self {
         self.ignores_claims = true;
         self
+    }
+
+    /// Refuses a task at which so many attempts in a row ended without progress, three by default: see
+    /// [`LedgerState::failed_attempts`](crate::ledger::LedgerState::failed_attempts).
+    #[must_use]
+    pub fn with_most_attempts(mut self, most: usize) -> Self {
+        self.most_attempts = Some(most.max(1));
+        self
+    }
+
+    pub(super) fn most_attempts(&self) -> usize {
+        self.most_attempts.unwrap_or(3)
     }
 
     /// Finds out with `read` what the verification contract asks for that a checkpoint names: one text for each

@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use crate::checkpoint::{Claim, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
+use crate::checkpoint::{Claim, Handoff, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
 use crate::json::{Code, Corrupt, Violation};
 use crate::ledger::{
-    ApprovalStatus, EffectRecord, EffectStatus, LedgerState, ProofStatus, Proofs, ProvenItem,
+    ApprovalStatus, Attempt, EffectRecord, EffectStatus, LedgerState, ProofStatus, Proofs,
+    ProvenItem, Waiting,
 };
+use crate::liveness::span;
 use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
@@ -69,16 +71,9 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
 }
 
 /// Adds what the ledger of the task says.
-pub(super) fn heed_ledger(
-    plan: &mut ResumePlan,
-    ledger: &Result<LedgerState, String>,
-    now: DateTime<Utc>,
-) {
+pub(super) fn heed_ledger(plan: &mut ResumePlan, ledger: &Result<LedgerState, String>) {
     match ledger {
-        Ok(ledger) => {
-            heed_effects(plan, &ledger.effects);
-            heed_approvals(plan, ledger, now);
-        }
+        Ok(ledger) => heed_effects(plan, &ledger.effects),
         Err(why) => {
             plan.ask(format!(
                 "Which effects of the task took place is unknown: {}. Is it known otherwise?",
@@ -231,6 +226,60 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
         plan.wait(format!("A person is to decide first on {ids}"));
         plan.because(ResumeReason::AwaitsApproval { approvals: pending });
     }
+}
+
+/// A task that waits, for a person or for a time, goes on later.
+pub(crate) fn heed_waiting(
+    plan: &mut ResumePlan,
+    ledger: &LedgerState,
+    handoff: &Handoff,
+    now: DateTime<Utc>,
+) {
+    heed_approvals(plan, ledger, now);
+    let waiting = ledger
+        .waiting(handoff, now)
+        .filter(|_| plan.decision <= ResumeDecision::Wait);
+    if let (Some(Waiting::Time { until }), Some(said)) = (waiting, &ledger.not_before) {
+        plan.wait(format!(
+            "Not before {} ({} from now): {} by {} at {}",
+            stamp(until),
+            span(until - now),
+            shown::line(&said.report),
+            shown::line(&said.by),
+            stamp(said.since),
+        ));
+        plan.because(ResumeReason::NotBefore {
+            until: stamp(until),
+        });
+    }
+}
+
+/// The most errors of attempts that are listed: the newest.
+const MOST_ERRORS: usize = 5;
+
+/// A task at which attempt after attempt failed is for a person.
+pub(super) fn heed_attempts(plan: &mut ResumePlan, failed: &[Attempt], most: usize) {
+    if failed.len() < most || plan.decision >= ResumeDecision::Restart {
+        return;
+    }
+    let mut errors: Vec<String> = Vec::new();
+    for attempt in failed.iter().rev() {
+        if errors.len() < MOST_ERRORS && !errors.contains(&attempt.error) {
+            errors.push(attempt.error.clone());
+        }
+    }
+    errors.reverse();
+    let listed: Vec<String> = errors.iter().map(|error| shown::line(error)).collect();
+    plan.refuse(format!(
+        "Poisoned: {} attempts in a row ended without progress ({}). Mend the cause, then start the count anew with \
+         `ckpt claim --reset-attempts` or `Ledger::reset_attempts`",
+        failed.len(),
+        listed.join("; ")
+    ));
+    plan.because(ResumeReason::Poisoned {
+        attempts: failed.len(),
+        errors,
+    });
 }
 
 /// No agent goes on while another has claimed the task.

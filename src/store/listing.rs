@@ -20,6 +20,8 @@ pub struct Query {
     pub keys: Option<BTreeSet<Key>>,
     /// Whether [`Listed::content`] is wanted.
     pub documents: bool,
+    /// Whether [`Listed::ledger`] is wanted.
+    pub ledgers: bool,
 }
 
 impl Query {
@@ -61,6 +63,13 @@ impl Query {
     #[must_use]
     pub fn with_documents(mut self) -> Self {
         self.documents = true;
+        self
+    }
+
+    /// Also whether each key has a ledger, where the store can tell of many with few requests.
+    #[must_use]
+    pub fn with_ledgers(mut self) -> Self {
+        self.ledgers = true;
         self
     }
 
@@ -125,6 +134,32 @@ pub struct Listed {
     /// has to read each document by itself, the page would become too large, or this one cannot be read. Then
     /// [`load`](super::CheckpointStore::load) gives it, or the reason.
     pub content: Option<Box<Content>>,
+    /// Whether the key has a ledger. A store that knows it anyway says it unasked.
+    pub ledger: ListedLedger,
+}
+
+/// Whether a listed key has a [ledger](super::Beside::ledger).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ListedLedger {
+    /// The listing does not say: who wants to know reads it, with a request for each key.
+    #[default]
+    Unknown,
+    /// It has none.
+    Empty,
+    /// It has one. The token differs after each line that is added; it is only compared for equality.
+    Version(String),
+}
+
+impl ListedLedger {
+    /// That of a ledger with so many lines: they are only ever added.
+    #[must_use]
+    pub fn of_lines(lines: u64) -> ListedLedger {
+        match lines {
+            0 => ListedLedger::Empty,
+            lines => ListedLedger::Version(lines.to_string()),
+        }
+    }
 }
 
 /// What is under a listed key: what [`load`](super::CheckpointStore::load) and
@@ -144,6 +179,7 @@ impl From<Key> for Listed {
             key,
             version: None,
             content: None,
+            ledger: ListedLedger::Unknown,
         }
     }
 }
@@ -153,6 +189,13 @@ impl Listed {
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
+        self
+    }
+
+    /// Says whether the key has a ledger.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: ListedLedger) -> Self {
+        self.ledger = ledger;
         self
     }
 

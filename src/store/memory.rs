@@ -9,8 +9,9 @@ use std::time::{Instant, SystemTime};
 
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
-    Exclusive, Heartbeat, History, HistoryEntry, Keep, Listed, Outcome, Page, Put, Query, Recover,
-    RecoverOptions, Recovered, RolledBack, Saved, Stored, check_expected, check_ledger_line,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, Listed, ListedLedger, Outcome, Page, Put,
+    Query, Recover, RecoverOptions, Recovered, RolledBack, Saved, Stored, check_expected,
+    check_ledger_line,
 };
 use crate::checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 
@@ -173,7 +174,9 @@ impl CheckpointStore for MemoryStore {
             .limit
             .map_or(usize::MAX, |limit| limit.saturating_add(1));
         let listed = |(key, entry): (&Key, &Entry)| {
-            let listed = Listed::from(key.clone()).with_version(entry.writes.to_string());
+            let listed = Listed::from(key.clone())
+                .with_version(entry.writes.to_string())
+                .with_ledger(ListedLedger::of_lines(entry.ledger.len() as u64));
             match entry.document.clone().filter(|_| query.documents) {
                 Some(stored) => listed.with_content(stored, entry.claim.clone()),
                 None => listed,

@@ -111,6 +111,7 @@ macro_rules! __store_rules {
             pages_list_every_key_once
             a_page_gives_what_a_read_gives
             a_version_differs_after_each_write
+            a_listing_shows_each_line_of_a_ledger
 
             one_of_many_threads_creates_a_document
             one_of_many_threads_replaces_a_revision

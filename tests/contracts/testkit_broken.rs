@@ -60,6 +60,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         pages_list_every_key_once() ListsBackwards "pages of 7 list"
         a_page_gives_what_a_read_gives() GivesAnotherDocument "the text of US-003 in a page"
         a_version_differs_after_each_write() VersionsAreRevisions "the version after a put of an earlier text"
+        a_listing_shows_each_line_of_a_ledger() ListsNoLedgers "a line was added, and the listing says Empty"
 
         one_of_many_threads_creates_a_document() ChecksThenWrites "of 8 writers that expect no document"
         one_of_many_threads_replaces_a_revision() ChecksThenWrites "of 8 writers that expect revision"

@@ -337,7 +337,10 @@ fn a_text_that_says_nothing_is_refused() {
 fn all_operations() -> Vec<Operation> {
     let text = || "Complete Acceptance Criteria".to_owned();
     vec![
-        Operation::RateLimit { note: Some(text()) },
+        Operation::RateLimit {
+            note: Some(text()),
+            until: None,
+        },
         Operation::Context {
             used: ContextUse::new(0.8).unwrap(),
         },
@@ -375,7 +378,7 @@ fn all_operations() -> Vec<Operation> {
         Operation::Unblock,
         Operation::Heartbeat,
         Operation::Fail { text: text() },
-        Operation::Pause,
+        Operation::Pause { until: None },
         Operation::Complete,
         Operation::Restart { because: text() },
         Operation::TaskStart { id: text() },

@@ -539,7 +539,9 @@ fn a_save_keeps_the_stamps_of_the_files_revision() {
         let builds: Checkpoints<BuildCheckpoint> =
             Checkpoints::new(store.clone()).with_clock(clock(now));
         builds
-            .try_update(&key("a"), |build| build.report(Operation::Pause))
+            .try_update(&key("a"), |build| {
+                build.report(Operation::Pause { until: None })
+            })
             .unwrap();
         let after: Value =
             serde_json::from_str(store.load(&key("a")).unwrap().unwrap().document.text()).unwrap();
@@ -973,7 +975,7 @@ fn operations() -> impl Strategy<Value = Operation> {
             .prop_map(move |(id, because)| Operation::WorkstreamFail { id, because }),
         3 => "[a-z]{3,8}-check( \\(WS[0-9]\\))?".prop_map(|name| Operation::GatePass { name, phase: None }),
         1 => "[a-z]{1,5}".prop_map(|text| Operation::Fail { text }),
-        1 => Just(Operation::Pause),
+        1 => Just(Operation::Pause { until: None }),
         1 => Just(Operation::Unblock),
         1 => Just(Operation::Restart { because: "x".into() }),
         2 => Just(Operation::Complete),

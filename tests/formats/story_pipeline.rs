@@ -672,7 +672,7 @@ fn the_state_beats_and_completes() {
         .apply(&Operation::Complete, &at.with_force(true))
         .unwrap();
     assert_eq!(state.complete, Some(true));
-    assert!(state.apply(&Operation::Pause, &at).is_err());
+    assert!(state.apply(&Operation::Pause { until: None }, &at).is_err());
 }
 
 #[test]

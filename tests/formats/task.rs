@@ -379,7 +379,7 @@ fn operations() -> impl Strategy<Value = Operation> {
         text().prop_map(|text| Operation::Block { text, kind: None }),
         Just(Operation::Unblock),
         text().prop_map(|text| Operation::Fail { text }),
-        proptest::option::of(text()).prop_map(|note| Operation::RateLimit { note }),
+        proptest::option::of(text()).prop_map(|note| Operation::RateLimit { note, until: None }),
         (0.0..1.5_f64).prop_map(|used| Operation::Context {
             used: ContextUse::new(used).unwrap()
         }),
@@ -387,7 +387,7 @@ fn operations() -> impl Strategy<Value = Operation> {
         prop_oneof![text(), Just("planning".to_owned())].prop_map(|name| Operation::Phase { name }),
         (text(), prop_oneof![text(), Just("passed".to_owned())])
             .prop_map(|(activity, status)| Operation::Verify { activity, status }),
-        Just(Operation::Pause),
+        Just(Operation::Pause { until: None }),
     ]
 }
 

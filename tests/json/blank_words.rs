@@ -55,7 +55,10 @@ fn blank_reports(blank: &str) -> Vec<Operation> {
             because: text(),
         },
         Operation::Restart { because: text() },
-        Operation::RateLimit { note: Some(text()) },
+        Operation::RateLimit {
+            note: Some(text()),
+            until: None,
+        },
         created.with_created(blank).into(),
         modified.with_modified(blank).into(),
         Operation::SubtaskDone {

@@ -24,3 +24,6 @@ mod retention;
 mod staleness;
 mod staleness_matrix;
 mod staleness_pending;
+mod waiting;
+#[path = "../common/waiting.rs"]
+mod waiting_stores;

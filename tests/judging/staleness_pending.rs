@@ -81,7 +81,13 @@ fn what_is_no_work_leaves_the_verdict() {
             vec![Operation::Reassign { to: text("b") }, start("p2"), note],
         ),
         ("a", vec![Operation::Context { used }]),
-        ("a", vec![Operation::RateLimit { note: None }]),
+        (
+            "a",
+            vec![Operation::RateLimit {
+                note: None,
+                until: None,
+            }],
+        ),
         (
             "b",
             vec![Operation::Block {
@@ -147,7 +153,10 @@ fn a_save_that_reports_no_work_keeps_the_record() {
     }
     let touched = ["fresh", "touched", "touched"];
     assert_eq!(states(&store, root), touched);
-    let note = Operation::RateLimit { note: None };
+    let note = Operation::RateLimit {
+        note: None,
+        until: None,
+    };
     report(&tasks(&store, root), "a", &note);
     assert_eq!(states(&store, root), touched);
     let start = Operation::StepStart { text: text("p2") };

@@ -22,6 +22,7 @@ mod events;
 mod given_up;
 mod in_async;
 mod interrupted;
+mod later;
 mod owning;
 #[cfg(unix)]
 mod proofs;

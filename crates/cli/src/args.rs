@@ -406,6 +406,9 @@ pub(crate) enum Verb {
         /// Extend the claim of --fence, even an expired one if no other agent took the task
         #[arg(long, conflicts_with = "take_over")]
         renew: bool,
+        /// Start the count of attempts without progress anew: their cause is mended, and `ckpt resume` refuses the task no more
+        #[arg(long)]
+        reset_attempts: bool,
         /// Print lines for `eval "$(ckpt claim … --export)"`: the commands that follow in this shell show the fence, and
         /// change the same checkpoint
         #[arg(long, conflicts_with_all = ["json", "quiet"])]
@@ -680,6 +683,9 @@ pub(crate) struct Status {
     /// Only what can be resumed, as `ckpt resume` judges it from --root
     #[arg(long)]
     pub(crate) resumable: bool,
+    /// Only what may go on now: it can be resumed, waits for no later time, and no claim keeps others out
+    #[arg(long)]
+    pub(crate) due: bool,
     /// Print the protocols' own messages about agents that are late or stalled
     #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
     pub(crate) messages: bool,
@@ -742,15 +748,15 @@ pub(crate) enum Report {
     /// Report that the task failed
     Fail(Forcible<Text>),
     /// Report that the model's service asked to wait
-    RateLimit(Forcible<OptionalText>),
+    RateLimit(Forcible<RateLimit>),
     /// Report how much of the agent's context is used: from 75 % on exit 1, from 90 % on exit 4: stop
     ///
     /// Use messages if tokens are not known.
     Context(Forcible<Used>),
     /// Give the task to another agent
     Reassign(Forcible<To>),
-    /// Pause the task until a decision is made
-    Pause(Forcible<Nothing>),
+    /// Pause the task until a decision is made, or until a time
+    Pause(Forcible<Pause>),
     /// Report that the task is complete
     Complete(Forcible<Nothing>),
     /// Enter a phase
@@ -888,12 +894,23 @@ pub(crate) struct Details {
     pub(crate) contract: Option<String>,
 }
 
-/// A report that may have words.
+/// A service that asked to wait.
 #[derive(Debug, Serialize, clap::Args)]
-pub(crate) struct OptionalText {
+pub(crate) struct RateLimit {
     /// How far the work in progress is
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) pause: Pause,
+}
+
+/// A task that waits.
+#[derive(Debug, Serialize, clap::Args)]
+pub(crate) struct Pause {
+    /// When to go on, and not before, such as 2026-03-02T14:30:00Z: `ckpt resume` then says to wait
+    #[arg(long, value_name = "T", value_parser = time)]
+    pub(crate) until: Option<DateTime<Utc>>,
 }
 
 /// How much of a context is used.

@@ -1,11 +1,12 @@
 //! The ledger of a key: one object, which outlives the documents under the key.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use agent_checkpoint::store::check_ledger_line;
+use agent_checkpoint::store::{ListedLedger, Page, check_ledger_line};
 use agent_checkpoint::{Error, ErrorKind, Fence, Key, Result};
 use object_store::path::Path;
-use object_store::{PutMode, UpdateVersion};
+use object_store::{ObjectMeta, PutMode, UpdateVersion};
 
 use crate::failure::{Failure, outcome_unknown};
 use crate::head::new_id;
@@ -55,6 +56,35 @@ impl ObjectCheckpointStore {
             Ok(lines.map(|(_, line)| line.to_owned()).collect())
         });
         lines.map_err(|error| error.with_path(path.as_ref()).with_key(key))
+    }
+
+    /// Says of each key of a page whether it has a ledger, by one listing of what lies beside them all.
+    pub(crate) fn tell_ledgers(&self, page: &mut Page, time: Time) -> Result<()> {
+        let (Some(first), Some(_)) = (page.entries.first(), page.entries.last()) else {
+            return Ok(());
+        };
+        let start = self.place.beside(&name_of(first.key.as_str()), "")?;
+        let paths = page.entries.iter().map(|listed| {
+            let ledger = self.place.beside(&name_of(listed.key.as_str()), LEDGER);
+            ledger.map(|path| path.to_string())
+        });
+        let paths: Vec<String> = paths.collect::<Result<_>>()?;
+        // A name may be the beginning of another, and then it is not the one that comes first there.
+        let last = paths.iter().max().cloned().unwrap_or_default();
+        let take = move |_, object: &ObjectMeta| object.location.as_ref() <= last.as_str();
+        let folder = self.place.beside("", "")?;
+        let listed = self.remote.list(&folder, Some(start), take, time);
+        let listed = listed.map_err(Failure::into_error)?;
+        let found: BTreeMap<&str, &ObjectMeta> =
+            listed.iter().map(|it| (it.location.as_ref(), it)).collect();
+        for (listed, path) in page.entries.iter_mut().zip(&paths) {
+            listed.ledger = match found.get(path.as_str()).map(|object| &object.e_tag) {
+                Some(Some(e_tag)) => ListedLedger::Version(e_tag.clone()),
+                Some(None) => ListedLedger::Unknown,
+                None => ListedLedger::Empty,
+            };
+        }
+        Ok(())
     }
 
     fn read_ledger(&self, path: &Path, time: Time) -> Result<Ledger> {

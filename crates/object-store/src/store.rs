@@ -564,6 +564,9 @@ impl CheckpointStore for ObjectCheckpointStore {
         };
         let mut page = query.page(all);
         page.foreign = foreign;
+        if query.ledgers {
+            self.tell_ledgers(&mut page, time)?;
+        }
         if query.documents && query.keys.is_none() {
             self.fill(&mut page, time)?;
         }

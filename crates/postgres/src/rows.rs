@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::time::SystemTime;
 
-use agent_checkpoint::store::{EntryId, Keep, Listed, Query, Stored};
+use agent_checkpoint::store::{EntryId, Keep, Listed, ListedLedger, Query, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
@@ -602,11 +602,18 @@ pub(crate) fn list(
         values.push(only);
         is_one = format!("AND c.name = ANY(${})", values.len());
     }
-    let sql = format!(
-        "SELECT c.name, c.version, c.writes[1]{columns} FROM checkpoints AS c {join} \
-         WHERE c.present IS NOT NULL AND c.name >= $1 AND c.name <= $2 AND c.name > $3 {is_one} ORDER BY c.name LIMIT $4"
-    );
-    session.query(&sql, &values)
+    let sql = |lines: &str| {
+        format!(
+            "SELECT c.name, c.version, c.writes[1], {lines}{columns} FROM checkpoints AS c {join} \
+             WHERE c.present IS NOT NULL AND c.name >= $1 AND c.name <= $2 AND c.name > $3 {is_one} ORDER BY c.name LIMIT $4"
+        )
+    };
+    let lines = "(SELECT coalesce(max(l.position) + 1, 0) FROM ledger AS l WHERE l.key = c.name)";
+    match session.query(&sql(lines), &values) {
+        // One that only reads may find the tables of an earlier version, which had no ledgers.
+        Err(failure) if failure.is_no_table() => session.query(&sql("0::bigint"), &values),
+        rows => rows,
+    }
 }
 
 /// A key of a page: its name, or what it has, with the document and the claim where they are wanted and there is room.
@@ -622,13 +629,16 @@ pub(crate) fn listed(
     // A copy that was brought back repeats its versions, and not the numbers that writes draw.
     let mut of = String::with_capacity(2 * 16 + 1);
     let _ = write!(of, "{version:x}-{:x}", write.unwrap_or_default());
-    let listed = Listed::from(key).with_version(of);
-    if !has_content || row.try_get::<_, Option<&[u8]>>(9)?.is_none() {
+    let lines: i64 = row.try_get(3)?;
+    let listed = Listed::from(key)
+        .with_version(of)
+        .with_ledger(ListedLedger::of_lines(lines.unsigned_abs()));
+    if !has_content || row.try_get::<_, Option<&[u8]>>(10)?.is_none() {
         return Ok(Ok(listed));
     }
-    let claim: Option<&str> = row.try_get(3)?;
+    let claim: Option<&str> = row.try_get(4)?;
     let claim = claim.map(serde_json::from_str).transpose();
-    let stored = State::of(row, 4)?.map(|state| state.stored(max_bytes));
+    let stored = State::of(row, 5)?.map(|state| state.stored(max_bytes));
     Ok(Ok(match (stored, claim) {
         (Some(Ok(stored)), Ok(claim)) => listed.with_content(stored, claim),
         // What cannot be read has its error in `load`, and in that of its claim.

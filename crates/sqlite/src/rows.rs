@@ -31,6 +31,8 @@ pub(crate) struct KeyRow {
     task: i64,
     claim: Option<String>,
     fence: i64,
+    /// How many lines the ledger has; known in a list only.
+    pub(crate) ledger: u64,
     /// With the revision that they are of.
     pub(crate) fingerprints: Option<(String, String)>,
     /// Newest first.
@@ -103,6 +105,7 @@ impl KeyRow {
         let mut statement = connection.prepare_cached(sql)?;
         let found = statement.query_row([key.as_str()], |row| {
             Ok(KeyRow {
+                ledger: 0,
                 id: row.get(0)?,
                 present: row.get(1)?,
                 last: row.get(2)?,
@@ -503,9 +506,14 @@ pub(crate) fn list(
         Some(_) => "k.name IN (SELECT value FROM json_each(?4))",
         None => "?4 IS NULL",
     };
+    // One that only reads may find the tables of an earlier version.
+    let ledger = match layout_number(connection)? {
+        ..2 => "0",
+        _ => "(SELECT coalesce(max(position) + 1, 0) FROM ledger l WHERE l.key = k.id)",
+    };
     let sql = format!(
         "SELECT s.id, number, s.task, is_pinned, modified, octet_length(text), \
-               CASE WHEN octet_length(text) <= ?3 THEN text END, k.name, k.last, k.claim, k.present \
+               CASE WHEN octet_length(text) <= ?3 THEN text END, k.name, k.last, k.claim, k.present, {ledger} \
                FROM keys k LEFT JOIN states s ON s.id = k.present \
                WHERE k.present IS NOT NULL AND k.name >= ?1 AND k.name > ?2 AND {is_one} ORDER BY k.name"
     );
@@ -519,6 +527,7 @@ pub(crate) fn list(
             present: row.get(10)?,
             last: row.get(8)?,
             claim: row.get(9)?,
+            ledger: row.get::<_, i64>(11)?.unsigned_abs(),
             states: state.transpose()?.into_iter().collect(),
             ..KeyRow::default()
         };

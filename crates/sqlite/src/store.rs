@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    Heartbeat, History, Keep, Listed, Outcome, Page, Put, Query, Recover, Saved, Stored,
-    check_expected, check_ledger_line, check_size,
+    Heartbeat, History, Keep, Listed, ListedLedger, Outcome, Page, Put, Query, Recover, Saved,
+    Stored, check_expected, check_ledger_line, check_size,
 };
 use agent_checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 use chrono::{DateTime, Utc};
@@ -145,7 +145,7 @@ impl SqliteStore {
 
     /// A key of a page, with its document while there is room.
     fn listed(&self, key: Key, row: &KeyRow, room: &mut u64) -> Listed {
-        let mut listed = Listed::from(key);
+        let mut listed = Listed::from(key).with_ledger(ListedLedger::of_lines(row.ledger));
         listed.version = row.version();
         let present = row.present();
         let Some(left) = present.and_then(|present| room.checked_sub(present.bytes)) else {

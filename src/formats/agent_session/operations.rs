@@ -97,7 +97,7 @@ operations! {
         Heartbeat => agent.stamp(context.now),
         // It has no failed agent either: what cannot be got past blocks it.
         Fail { text } => agent.block(text)?,
-        RateLimit { note } => {
+        RateLimit { note, .. } => {
             if let Some(note) = note {
                 agent.recovery_instructions = Some(note.clone());
             }
@@ -108,7 +108,7 @@ operations! {
                 agent.stamp(context.now);
             }
         },
-        Pause => agent.enter(AgentStatus::Waiting, context.force)?,
+        Pause { .. } => agent.enter(AgentStatus::Waiting, context.force)?,
         Complete => {
             if !context.force {
                 context.nothing_hidden("the agent is not complete")?;

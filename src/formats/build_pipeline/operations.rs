@@ -58,7 +58,7 @@ operations! {
             build.fail(workstream, text, context.force)?;
         },
         Unblock => build.unblock(),
-        Pause => build.pause(context.force)?,
+        Pause { .. } => build.pause(context.force)?,
         Complete => {
             context.nothing_hidden("the build is not complete")?;
             build.complete(context.force)?;

@@ -45,7 +45,7 @@ operations! {
         Heartbeat => site.beat(context.now),
         // The protocol has no failed task: an error that an agent cannot get past blocks it.
         Fail { text } => site.block("error", text, context)?,
-        RateLimit { note } => {
+        RateLimit { note, .. } => {
             if let Some(note) = note {
                 site.note(note);
             }

@@ -88,10 +88,14 @@ pub(super) fn outline(checkpoint: &TaskCheckpoint) -> Handoff {
         decisions: checkpoint.decisions.iter().map(decision).collect(),
         blockers: checkpoint.blockers.clone(),
         verification: checkpoint.verification.as_ref().map(verification),
-        stopped_in_order: matches!(
-            metadata.reason,
-            Some(Reason::ContextLimit | Reason::RateLimit | Reason::Reassignment | Reason::Manual)
-        ),
+        stopped_in_order: match metadata.reason {
+            Some(Reason::ContextLimit | Reason::RateLimit | Reason::Manual) => true,
+            // An agent that took it over since is at it.
+            Some(Reason::Reassignment) => {
+                metadata.previous_agents.last() == metadata.created_by.as_ref()
+            }
+            _ => false,
+        },
         ..Handoff::default()
     }
 }

@@ -79,7 +79,7 @@ operations! {
             task.is_blocked_by(text);
             task.metadata.reason = Some(Reason::Failure);
         },
-        RateLimit { note } => {
+        RateLimit { note, .. } => {
             if let Some(note) = note {
                 task.worked_on(context.now)?.partial_work = Some(note.clone());
             }

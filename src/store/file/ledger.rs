@@ -1,5 +1,6 @@
 //! The ledger of a checkpoint: lines that are only ever added, in a file beside it.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::appended_file::AppendedFile;
@@ -14,6 +15,14 @@ pub(super) struct Ledger {
     /// An empty file among those that git takes along: there is a ledger, which git does not take along. It is made before
     /// the first line is added, when the file for the lines is there.
     marker: OwnFile,
+}
+
+/// The name of the file in its folder, by that of the checkpoint's file and the slot of a host file.
+pub(crate) fn file_name(file: &OsStr, slot: Option<&str>) -> OsString {
+    let mut name = file.to_owned();
+    name.push(of_slot(slot, ""));
+    name.push(".jsonl");
+    name
 }
 
 /// The lines of a ledger.

@@ -15,7 +15,7 @@ pub(super) mod folders {
     pub(in crate::store::file) const DROPPED_LOG: &str = "overflow";
     pub(in crate::store::file) const FINGERPRINTS: &str = "files";
     pub(in crate::store::file) const HISTORY: &str = "history";
-    pub(in crate::store::file) const LEDGER: &str = "ledger";
+    pub(crate) const LEDGER: &str = "ledger";
     pub(in crate::store::file) const LOCKS: &str = "locks";
     pub(in crate::store::file) const ORDER: &str = "order";
     pub(in crate::store::file) const PINNED: &str = "pinned";

@@ -184,10 +184,10 @@ fn operations() -> Vec<Operation> {
         Unblock {}
         Heartbeat {}
         Fail { text: text() }
-        RateLimit { note: None }
+        RateLimit { note: None, until: None }
         Context { used: ContextUse::NONE }
         Reassign { to: text() }
-        Pause {}
+        Pause { until: None }
         Complete {}
         Restart { because: text() }
         SubtaskStart { id: text() }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crate::CheckpointStoreExt;
 use crate::checkpoint::{ClaimRequest, Key};
-use crate::store::{Content, DeleteOptions, Listed, Put, Query, Stored};
-use crate::testkit::fixture::{Fixture, number_at, numbered, put, put_fenced, there};
+use crate::store::{Content, DeleteOptions, Listed, ListedLedger, Put, Query, Stored};
+use crate::testkit::fixture::{
+    Fixture, add_line, line_of, number_at, numbered, put, put_fenced, there,
+};
 use crate::testkit::{Place, Skipped};
 
 /// A write under one key leaves the documents under other keys as they are.
@@ -248,6 +250,45 @@ pub fn a_version_differs_after_each_write(place: &dyn Place) -> Result<(), Skipp
     }
     fixture.put(1);
     look("a forget and a put of an earlier text", true);
+    Ok(())
+}
+
+/// Where a listing says which keys have a ledger, it shows each line that is added.
+pub fn a_listing_shows_each_line_of_a_ledger(place: &dyn Place) -> Result<(), Skipped> {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    let listed = |key: &Key| {
+        let page = store.list(&Query::all().with_ledgers()).unwrap();
+        let found = page.entries.into_iter().find(|listed| listed.key == *key);
+        found.map(|listed| listed.ledger).unwrap_or_default()
+    };
+    fixture.put(1);
+    let mut seen = vec![listed(key)];
+    if seen == [ListedLedger::Unknown] {
+        return Err(Skipped("the store does not say which keys have a ledger"));
+    }
+    assert_eq!(seen, [ListedLedger::Empty], "of a key without a ledger");
+    for number in 0..3 {
+        assert!(add_line(store, key, &line_of(number), number, None).unwrap());
+        let found = listed(key);
+        assert!(
+            matches!(found, ListedLedger::Version(_)) && !seen.contains(&found),
+            "a line was added, and the listing says {found:?} after {seen:?}"
+        );
+        assert_eq!(listed(key), found, "without another line");
+        seen.push(found);
+    }
+    if let Some(other) = &fixture.other {
+        put(store, other, 1);
+        assert_eq!(listed(other), ListedLedger::Empty, "of another key");
+    }
+    store.forget(key, &DeleteOptions::new()).unwrap();
+    fixture.put(1);
+    assert_eq!(
+        listed(key),
+        ListedLedger::Empty,
+        "of a key that was forgotten"
+    );
     Ok(())
 }
 

@@ -30,6 +30,7 @@ pub(crate) enum Fault {
     PagesWithoutEnd,
     GivesAnotherDocument,
     VersionsAreRevisions,
+    ListsNoLedgers,
     CountsRevisions,
     ForgetsDroppedItems,
     TextOfAnyRevision,

@@ -8,8 +8,8 @@ use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
-    Exclusive, Heartbeat, History, HistoryEntry, Keep, Outcome, Page, Put, Query, Recover,
-    RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_ledger_line,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, ListedLedger, Outcome, Page, Put, Query,
+    Recover, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_ledger_line,
 };
 use agent_checkpoint::{Claim, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
@@ -104,6 +104,11 @@ impl CheckpointStore for Broken {
                 for listed in &mut page.entries {
                     let other = Stored::new(Document::from_text("{}").unwrap());
                     *listed = listed.clone().with_content(other, None);
+                }
+            }
+            ListsNoLedgers => {
+                for listed in &mut page.entries {
+                    listed.ledger = ListedLedger::Empty;
                 }
             }
             VersionsAreRevisions => {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::agent_session::same_agent;
-use agent_checkpoint::{Claim, ClaimRequest, Fence, ProcessId};
+use agent_checkpoint::store::Stored;
+use agent_checkpoint::{Claim, ClaimRequest, Error, Fence, ProcessId, RuleContext};
 use chrono::SecondsFormat;
 use serde::Serialize;
 
-use super::now;
+use super::{effects, now};
 use crate::address::Target;
 use crate::args::Global;
 use crate::backend::{is_address, shown as shown_place};
@@ -24,6 +25,7 @@ pub(super) struct How {
     pub(super) time_to_live: Duration,
     pub(super) take_over: bool,
     pub(super) renew: bool,
+    pub(super) reset_attempts: bool,
     pub(super) pid: Option<u32>,
     /// Whether a shell takes what is printed.
     pub(super) export: bool,
@@ -70,6 +72,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
             ),
         ));
     }
+    let last = before.clone();
     let before = before.filter(|before| before.stands(now(global)));
     let claim = match (owner(global), global.fence) {
         (_, Some(fence)) if how.renew => Some(store.renew(&target.key, fence, how.time_to_live)),
@@ -95,12 +98,15 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
         None => {
             let claimed = store.claimed(&target.key);
             let claimed = claimed.map_err(|error| target.error(error))?;
-            return Ok(tell(
+            let reset = reset(&target, how, global.fence, global)?;
+            let mut outcome = tell(
                 &target,
                 claimed.as_ref(),
                 global,
                 shown(claimed.as_ref(), global),
-            ));
+            );
+            reset.into_iter().for_each(|note| outcome.note(note));
+            return Ok(outcome);
         }
     };
     let line = claim.as_ref().map(|claim| match how.export {
@@ -124,6 +130,18 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
         if let Ok(None) = &there {
             outcome.note("there is no checkpoint under this key yet");
         }
+        if how.reset_attempts {
+            match reset(&target, how, Some(claim.fence), global) {
+                Ok(reset) => reset.into_iter().for_each(|note| outcome.note(note)),
+                // The claim is made and printed.
+                Err(failure) => outcome.fail(&failure),
+            }
+        } else if let Ok(Some(there)) = &there
+            && let Err(error) = count(&target, last.as_ref(), claim, there, global)
+        {
+            let why = target.error(error).message;
+            outcome.note(format!("{why}; the attempt before is not counted"));
+        }
         if let Some(now_for) = there
             .ok()
             .flatten()
@@ -135,6 +153,46 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
         }
     }
     Ok(outcome)
+}
+
+/// Counts the attempt that ended before this claim, of a checkpoint that can be read.
+fn count(
+    target: &Target,
+    last: Option<&Claim>,
+    claim: &Claim,
+    there: &Stored,
+    global: &Global,
+) -> Result<(), Error> {
+    if last.is_none_or(|last| last.released || last.fence == claim.fence) {
+        return Ok(());
+    }
+    let context = RuleContext::none().with_now(now(global));
+    let Ok(inspected) = target.format.inspect(&there.document, &context) else {
+        return Ok(());
+    };
+    let ledger = effects::ledger(target, global);
+    ledger.count_take_over(last, claim, &inspected.handoff)?;
+    Ok(())
+}
+
+/// Starts the count of attempts anew, where that is asked for, and says what came of it.
+fn reset(
+    target: &Target,
+    how: &How,
+    fence: Option<Fence>,
+    global: &Global,
+) -> Result<Option<&'static str>, Failure> {
+    if !how.reset_attempts {
+        return Ok(None);
+    }
+    let ledger = effects::ledger(target, global).fenced(fence);
+    let was_counted = ledger.reset_attempts();
+    Ok(Some(
+        match was_counted.map_err(|error| target.error(error))? {
+            true => "the attempts so far count no more",
+            false => "no attempts were counted",
+        },
+    ))
 }
 
 /// Fails where an option has not what it needs.

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use agent_checkpoint::fleet::{self, Fleet, Row, RowState};
 use agent_checkpoint::formats::{Format, Formats, SourceFiles};
 use agent_checkpoint::json::Code;
+use agent_checkpoint::resume::ResumeDecision;
 use chrono::SecondsFormat;
 use serde::Serialize;
 
@@ -120,10 +121,13 @@ pub(super) fn run(place: Option<&Path>, fix: bool, global: &Global) -> Result<Ou
         if is_new {
             doctor.row(row)?;
         }
-        doctor.effects(row);
+        doctor.ledger(row);
     }
     for found in fleet.findings() {
-        doctor.finding(found);
+        // The ledger of each row was looked at.
+        if !matches!(found, fleet::Finding::LedgerUnreadable { .. }) {
+            doctor.finding(found);
+        }
     }
     if opened.store().is_none() {
         doctor.files(&files);
@@ -248,8 +252,8 @@ impl Doctor<'_> {
         Ok(())
     }
 
-    /// Effects of which nothing says whether they took place.
-    fn effects(&mut self, row: &Row) {
+    /// Effects of which nothing says whether they took place, and attempts after which the task is refused.
+    fn ledger(&mut self, row: &Row) {
         if row.revision.is_none() {
             return;
         }
@@ -263,9 +267,15 @@ impl Doctor<'_> {
         let Ok(target) = Target::to_look_at(row.place.file.as_deref(), &at) else {
             return;
         };
-        match effects::ledger(&target, &at).effects() {
-            Ok(effects) => {
-                for doubt in effects::in_doubt(&effects) {
+        match effects::ledger(&target, &at).state() {
+            Ok(state) => {
+                if let Some((ResumeDecision::Refuse, message)) =
+                    effects::standing(&state, &target, &at)
+                {
+                    let next = format!("ckpt claim {} --reset-attempts", target.words());
+                    self.add("poisoned", &row.place, message, Some(next));
+                }
+                for doubt in effects::in_doubt(&state.effects) {
                     let message = format!("{} may have taken place", doubt.id);
                     let next = format!("ckpt effects {}", target.words());
                     self.add("in-doubt", &row.place, message, Some(next));

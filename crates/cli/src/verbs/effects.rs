@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use agent_checkpoint::ledger::{EffectRecord, EffectStatus, Ledger, Settlement};
+use agent_checkpoint::ledger::{EffectRecord, EffectStatus, Ledger, LedgerState, Settlement};
+use agent_checkpoint::resume::{ResumeDecision, ResumeReason};
 use agent_checkpoint::{Error, is_blank, quoted};
 use chrono::SecondsFormat;
 use serde_json::Value;
 
 use super::claim::owner;
+use super::resume;
 use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
@@ -114,6 +116,29 @@ pub(super) fn tell_doubts(effects: &[EffectRecord], target: &Target, outcome: &m
         outcome.warn(doubt(effect, target));
         outcome.found();
     }
+}
+
+/// What the plan of a task says by its ledger alone: that it waits, or is poisoned.
+pub(super) fn standing(
+    state: &LedgerState,
+    target: &Target,
+    global: &Global,
+) -> Option<(ResumeDecision, String)> {
+    // Most tasks have neither, and their files need not be looked at for it.
+    if state.not_before.is_none() && state.attempts.is_empty() {
+        return None;
+    }
+    let mut unsaid = Outcome::new();
+    let judged = resume::judge(target, resume::options(global), false, global, &mut unsaid);
+    let plan = judged.ok()?.0.plan;
+    let is_it = |reason: &ResumeReason| {
+        matches!(
+            reason,
+            ResumeReason::NotBefore { .. } | ResumeReason::Poisoned { .. }
+        )
+    };
+    let says = plan.reasons.iter().any(is_it);
+    says.then_some((plan.decision, plan.message))
 }
 
 /// The ledger of a checkpoint, for the owner that the command line names.

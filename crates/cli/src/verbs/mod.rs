@@ -249,6 +249,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
             take_over,
             pid,
             renew,
+            reset_attempts,
             export,
         } => {
             let how = claim::How {
@@ -256,6 +257,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
                 time_to_live,
                 take_over,
                 renew,
+                reset_attempts,
                 pid,
             };
             claim::run(file.as_deref(), &how, global)
@@ -319,7 +321,11 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         Verb::Forget { apply, .. } => *apply,
         Verb::Init { write, .. } => *write,
         Verb::Doctor { fix, .. } => *fix,
-        Verb::Claim { renew, .. } => *renew || claim::owner(global).is_some(),
+        Verb::Claim {
+            renew,
+            reset_attempts,
+            ..
+        } => *renew || *reset_attempts || claim::owner(global).is_some(),
         Verb::HtmlReport(how) => !stdin::is_named(&how.html),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),

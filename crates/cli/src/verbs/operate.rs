@@ -9,6 +9,7 @@ use agent_checkpoint::{
     ContextLevel, ContextUse, Error, ErrorKind, Handoff, Operation, OperationContext, Report,
     ReportEffect, Reported, RuleContext, Status,
 };
+use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::address::Target;
 use crate::args::{self, Global};
@@ -413,7 +414,7 @@ fn answer(effect: &ReportEffect<'_>, inputs: &Inputs, reporter: Option<&str>) ->
             .notes
             .extend(after.instructions.iter().filter(known).cloned());
     }
-    if let (Operation::RateLimit { note: None }, Some(step)) =
+    if let (Operation::RateLimit { note: None, .. }, Some(step)) =
         (operation, after.in_progress.first())
         && step.note.is_none()
     {
@@ -496,13 +497,19 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Unblock => format!("unblocked; the task is {}", after.status),
         Operation::Heartbeat => "heartbeat".to_owned(),
         Operation::Fail { text } => format!("failed: {text}"),
-        Operation::RateLimit { note: Some(note) } => format!("rate limit: {note}"),
-        Operation::RateLimit { .. } => "rate limit".to_owned(),
+        Operation::RateLimit { note, until } => {
+            let note = note.iter().map(|note| format!(": {note}"));
+            format!(
+                "rate limit{}{}",
+                until_text(*until),
+                note.collect::<String>()
+            )
+        }
         Operation::Context { used } => {
             format!("context used: {} %", (used.fraction() * 100.0).floor())
         }
         Operation::Reassign { to } => format!("reassigned to {to}; {}", what_is_left(after)),
-        Operation::Pause => "paused".to_owned(),
+        Operation::Pause { until } => format!("paused{}", until_text(*until)),
         Operation::Complete if after.status == Status::Complete => "complete".to_owned(),
         Operation::Complete => format!(
             "reported as complete, which its other values do not say: the task is {}",
@@ -539,6 +546,12 @@ fn words(operation: &Operation, after: &Handoff) -> String {
     }
 }
 
+/// A time that is waited for, behind what waits.
+fn until_text(until: Option<DateTime<Utc>>) -> String {
+    let text = |until: DateTime<Utc>| until.to_rfc3339_opts(SecondsFormat::Secs, true);
+    until.map_or_else(String::new, |until| format!(" until {}", text(until)))
+}
+
 /// Whether the words for an operation say what state the task is in.
 fn names_status(operation: &Operation) -> bool {
     matches!(
@@ -547,7 +560,7 @@ fn names_status(operation: &Operation) -> bool {
             | Operation::Unblock
             | Operation::Fail { .. }
             | Operation::GateFail { .. }
-            | Operation::Pause
+            | Operation::Pause { .. }
             | Operation::Complete
             | Operation::Restart { .. }
     )

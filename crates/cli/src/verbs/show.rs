@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
 use super::{approvals, effects, prove};
@@ -26,6 +27,12 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
         Ok(ledger) => {
             effects::tell_doubts(&ledger.effects, &target, &mut outcome);
             approvals::tell_pending(&ledger.approvals, &target, global, &mut outcome);
+            if let Some((decision, message)) = effects::standing(&ledger, &target, global) {
+                outcome.note(format!("{}: {message}", decision.as_str()));
+                outcome.exit = outcome
+                    .exit
+                    .and(Exit::findings_if(decision == ResumeDecision::Refuse));
+            }
         }
         Err(error) => {
             outcome.warn(target.error(error).message);

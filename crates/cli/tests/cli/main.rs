@@ -32,6 +32,7 @@ mod hooks;
 mod html;
 #[cfg(unix)]
 mod in_a_browser;
+mod later;
 mod listing;
 mod mixing;
 mod once;

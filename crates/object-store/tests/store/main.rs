@@ -25,6 +25,8 @@ mod races;
 mod requests;
 mod s3;
 mod server;
+#[path = "../../../../tests/common/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Keep, Query};
+use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, Keep, ListedLedger, Query};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, DropReason, Dropped, Revision};
 use agent_checkpoint_object_store::ObjectCheckpointStore;
 use agent_checkpoint_object_store::object_store::ObjectStore;
@@ -165,4 +166,68 @@ fn dropped_items_beyond_one_object_come_back_in_order() {
     store.delete(&one, &DeleteOptions::new()).unwrap();
     store.put(&one, numbered(1)).unwrap();
     assert!(store.beside().dropped(&one).unwrap().is_empty());
+}
+
+#[test]
+fn a_fleet_shows_what_waits() {
+    let (_, store) = open();
+    crate::waiting::check_fleet(store);
+}
+
+#[test]
+fn which_keys_have_a_ledger_costs_one_listing() {
+    let (planned, store) = open();
+    for name in ["a", "a-b", "b"] {
+        store.put(&key(name), numbered(1)).unwrap();
+    }
+    store
+        .beside()
+        .append_to_ledger(&key("a"), "{}", 0, None)
+        .unwrap();
+    planned.requests();
+    let page = store.list(&Query::all().with_ledgers()).unwrap();
+    assert_eq!(planned.requests(), ["list documents", "list beside/a"]);
+    let ledgers: Vec<_> = page
+        .entries
+        .into_iter()
+        .map(|listed| listed.ledger)
+        .collect();
+    assert!(
+        matches!(
+            &ledgers[..],
+            [
+                ListedLedger::Version(_),
+                ListedLedger::Empty,
+                ListedLedger::Empty
+            ]
+        ),
+        "{ledgers:?}"
+    );
+}
+
+#[test]
+fn a_fleet_without_ledgers_asks_for_none() {
+    let (planned, store) = open();
+    for name in ["a", "b", "c"] {
+        store.put(&key(name), numbered(1)).unwrap();
+    }
+    let asks = || {
+        planned.requests();
+        let source = Source::Store {
+            name: "s".into(),
+            store: &store,
+            format: Some("task".into()),
+        };
+        let fleet = Fleet::scan(&[source], &FleetOptions::new(), chrono::Utc::now());
+        assert_eq!(fleet.rows().len(), 3);
+        planned.requests()
+    };
+    let is_ledger = |request: &String| request.ends_with("/ledger");
+    let asked = asks();
+    assert!(!asked.iter().any(is_ledger), "{asked:?}");
+    store
+        .beside()
+        .append_to_ledger(&key("a"), "{}", 0, None)
+        .unwrap();
+    assert_eq!(asks().iter().filter(|it| is_ledger(it)).count(), 1);
 }

@@ -34,6 +34,9 @@ mod runtimes;
 #[cfg(unix)]
 mod tables;
 #[cfg(unix)]
+#[path = "../../../../tests/common/waiting.rs"]
+mod waiting;
+#[cfg(unix)]
 mod writers;
 
 use std::time::Duration;

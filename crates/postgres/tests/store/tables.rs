@@ -149,3 +149,10 @@ fn a_ledger_of_which_a_row_is_missing_is_an_error() {
             .contains("line 1 of its ledger is missing")
     );
 }
+
+#[test]
+fn a_fleet_shows_what_waits() {
+    need_server!();
+    let (store, _) = opened();
+    crate::waiting::check_fleet(store);
+}

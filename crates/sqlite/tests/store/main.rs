@@ -17,6 +17,8 @@ mod opening;
 mod processes;
 mod syncs;
 mod tables;
+#[path = "../../../../tests/common/waiting.rs"]
+mod waiting;
 
 use std::path::Path;
 

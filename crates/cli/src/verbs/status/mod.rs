@@ -196,12 +196,20 @@ fn addressed(row: &Row, message: &str) -> String {
     }
 }
 
-fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
-    let fleet = if how.resumable {
-        fleet.only_resumable()
-    } else {
-        fleet
+/// The rows that are wanted.
+fn shown(fleet: Fleet, how: &Status) -> Fleet {
+    let fleet = match how.resumable {
+        true => fleet.only_resumable(),
+        false => fleet,
     };
+    match how.due {
+        true => fleet.only_due(),
+        false => fleet,
+    }
+}
+
+fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
+    let fleet = shown(fleet, how);
     if global.json {
         outcome.json(&fleet);
         return;
@@ -221,7 +229,7 @@ fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
             }
         }
     }
-    if how.resumable && !how.markdown {
+    if (how.resumable || how.due) && !how.markdown {
         for row in fleet.rows() {
             if let Some(next) = &row.next {
                 let text = format!(

@@ -56,12 +56,20 @@ fn cells(row: &Row, now: DateTime<Utc>) -> [String; 10] {
         progress(row),
         text(row.phase.as_ref()),
         short(&one_line(&age(row.updated_at.as_ref(), now))),
-        row.result().replace('_', " "),
+        result(row),
         text(owner.map(|owner| &owner.name)),
         span(row.progress.elapsed),
         span(row.progress.rest),
         place,
     ]
+}
+
+/// The result, or what it waits for.
+fn result(row: &Row) -> String {
+    match &row.waiting {
+        Some(waiting) => format!("waits {waiting}"),
+        None => row.result().replace('_', " "),
+    }
 }
 
 /// `65% (13/20)`, as far as it is known.
@@ -204,8 +212,9 @@ pub(super) fn markdown(fleet: &Fleet) -> String {
             (RowState::Checkpoint { .. }, None) => "unknown".to_owned(),
             _ => NONE.to_owned(),
         };
-        let result = row.result().replace('_', " ");
+        let result = result(row);
         let status = match (&row.status, row.result()) {
+            (Some(status), _) if row.waiting.is_some() => format!("{status} ({result})"),
             (Some(status), "active" | "finished" | "blocked" | "waiting") => status.clone(),
             (Some(status), _) => format!("{status} ({result})"),
             (None, _) => result,

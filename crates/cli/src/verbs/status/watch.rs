@@ -14,7 +14,7 @@ use agent_checkpoint::fleet::{Event, Fleet, FleetOptions, Source};
 use agent_checkpoint::store::CheckpointStore;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::{judge, scan, tables};
+use super::{judge, scan, shown, tables};
 use crate::args::{Global, Status};
 use crate::failure::Failure;
 use crate::output::{self, Outcome, one_line};
@@ -42,7 +42,7 @@ pub(super) fn run<'s>(
     let first = if global.json {
         compact(&fleet)?
     } else {
-        tables::table(&shown(&fleet, how.resumable))
+        tables::table(&shown(fleet.clone(), how))
     };
     let mut notices = Notices::new(&mut outcome);
     stores.for_each(|store| notices.listen(store, how.every));
@@ -61,15 +61,6 @@ pub(super) fn run<'s>(
         fleet = next;
     }
     Ok(Outcome::new())
-}
-
-fn shown(fleet: &Fleet, resumable: bool) -> Fleet {
-    let fleet = fleet.clone();
-    if resumable {
-        fleet.only_resumable()
-    } else {
-        fleet
-    }
 }
 
 fn line(event: &Event, fleet: &Fleet, global: &Global) -> Result<String, Failure> {
