@@ -4,11 +4,13 @@ use crate::common;
 use crate::waiting_stores::check_fleet;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use agent_checkpoint::fleet::{Finding, Fleet, FleetOptions, Source};
 use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::ledger::{Approval, ApprovalDecision};
 use agent_checkpoint::store::{BuilderStateStore, FileOptions, FileStore, MemoryStore, Scoped};
 use agent_checkpoint::{Checkpoints, FixedClock, Operation, OperationContext};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -104,4 +106,58 @@ fn a_fleet_of_a_folder_shows_what_waits() {
         "{:?}",
         damaged.findings()
     );
+}
+
+/// What a person is asked keeps its task from being late until that is decided, or is expired.
+#[test]
+fn a_fleet_shows_what_waits_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let now = time("2026-03-02T08:00:00Z");
+    let store = FileStore::open(folder.path());
+    let tasks = Checkpoints::<TaskCheckpoint>::new(store).with_clock(FixedClock(now));
+    for name in ["a", "b"] {
+        tasks.create(&key(name), &task(&["one"])).unwrap();
+    }
+    let scan = |at| Fleet::scan(&[Source::folder(folder.path())], &FleetOptions::new(), at);
+    let in_hours = |hours| now + TimeDelta::hours(hours);
+    let results = |fleet: &Fleet| {
+        let rows = fleet.rows().iter();
+        rows.map(|row| row.result()).collect::<Vec<_>>()
+    };
+    sleep(TICK);
+    let before = scan(in_hours(3));
+    assert_eq!(results(&before), ["stalled", "stalled"]);
+
+    let ledger = tasks
+        .ledger(&key("a"), "dev")
+        .with_clock(Arc::new(FixedClock(now)));
+    let deploy = Approval::new("deploy", &"to production").unwrap();
+    ledger.ask(&deploy).unwrap();
+    let waits = next(&before, folder.path(), in_hours(3));
+    assert_eq!(results(&waits), ["waiting", "stalled"]);
+    let row = serde_json::to_value(&waits.rows()[0]).unwrap();
+    let until = "2026-03-03T08:00:00Z";
+    assert_eq!(
+        row["waiting"],
+        json!({ "for": "approval", "id": "deploy", "until": until })
+    );
+    assert_eq!(row["next"]["decision"], "wait");
+    let due = |fleet: &Fleet, at| {
+        let places = fleet.due(at).map(|row| row.place.to_string());
+        places.collect::<Vec<_>>()
+    };
+    assert_eq!(due(&waits, in_hours(3)).len(), 1);
+    assert_eq!(due(&waits, in_hours(25)).len(), 2);
+    // Nobody decided: it is silent as any other again.
+    let expired = next(&waits, folder.path(), in_hours(25));
+    assert_eq!(results(&expired), ["stalled", "stalled"]);
+
+    sleep(TICK);
+    let pending = &ledger.state().unwrap().approvals[0];
+    ledger
+        .decide(pending, &ApprovalDecision::Approved, "ann")
+        .unwrap();
+    let decided = next(&waits, folder.path(), in_hours(3));
+    assert_eq!(results(&decided), ["stalled", "stalled"]);
+    assert_eq!(due(&decided, in_hours(3)).len(), 2);
 }
