@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Checkpoints;
-use crate::checkpoint::{Checkpoint, DoneItem, Handoff, Key, Result};
+use crate::checkpoint::{Checkpoint, Claim, DoneItem, Handoff, Key, Result};
 use crate::ledger::{
     LedgerState, Proof, ProofRecord, ProofRunner, Proofs, StoredProof, require_item,
 };
@@ -44,8 +44,16 @@ impl<C: Checkpoint> Checkpoints<C> {
         root: impl AsRef<Path>,
         run: &mut ProofRunner<'_>,
     ) -> Result<ProofRecord> {
+        // Nothing is run for an owner that lost the task.
+        if let Some(claims) = self.store.claims() {
+            let claim = claims.claimed(key)?;
+            Claim::check(claim.as_ref(), self.fence, self.now())
+                .map_err(|error| error.with_key(key))?;
+        }
+        let ledger = self.ledger(key, by);
+        ledger.state()?;
         let proof = self.run_proof(key, of, proof, root.as_ref(), run)?;
-        self.ledger(key, by).record_proof(&proof)
+        ledger.record_proof(&proof)
     }
 
     /// The reports by which the format may learn of a proof, of which it takes the first that it can; none where the item is
@@ -76,11 +84,15 @@ impl<C: Checkpoint> Checkpoints<C> {
         let handoff = self.get(key)?.checkpoint.handoff();
         let tracking = self.ground(key, root)?;
         let at = |error: crate::Error| error.with_key(key);
-        for item in of {
-            if let Err(error) = require_item(item, &handoff) {
-                // What was finished long ago may be proven anew.
-                let mut earlier = self.earlier(key)?.into_iter();
-                if !earlier.any(|step| step.text == *item) {
+        let unknown: Vec<_> = of
+            .iter()
+            .filter_map(|item| Some((item, require_item(item, &handoff).err()?)))
+            .collect();
+        if !unknown.is_empty() {
+            // What was finished long ago may be proven anew.
+            let earlier = self.earlier(key)?;
+            for (item, error) in unknown {
+                if !earlier.iter().any(|step| step.text == *item) {
                     return Err(at(error));
                 }
             }

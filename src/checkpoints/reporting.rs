@@ -239,6 +239,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         if saved.outcome == Outcome::Unchanged && self.fence.is_some() {
             self.check_fence(key)?;
         }
+        self.complete_wait(key, &batch, context)?;
         Ok((saved, batch.left_out))
     }
 

@@ -2,13 +2,42 @@
 
 use super::{Batch, Checkpoints};
 use crate::checkpoint::{
-    Checkpoint, Handoff, Key, OperationContext, Result, UnreadableItem, unreadable_items,
+    Checkpoint, ErrorKind, Handoff, Key, OperationContext, Result, UnreadableItem, unreadable_items,
 };
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// Records until when the task waits by these reports, before they are saved: a process that is killed in between leaves
-    /// nothing that counts. Reports that are refused leave nothing, and their save says why.
+    /// Records until when the task waits by these reports, before they are saved: a checkpoint that says that it waits has
+    /// its time, wherever a process is killed. Reports that are refused leave nothing, and their save says why.
     pub(crate) fn record_wait(
+        &self,
+        key: &Key,
+        batch: &Batch<'_>,
+        context: &OperationContext<'_>,
+    ) -> Result<()> {
+        let Some(report) = batch.wait().filter(|report| report.until().is_some()) else {
+            return Ok(());
+        };
+        let stored = match self.stored(key) {
+            Err(error) if *error.kind() == ErrorKind::NotFound => return Ok(()),
+            stored => stored?,
+        };
+        if stored.context.refuse_former_task().is_err() {
+            return Ok(());
+        }
+        let current = self.current(key, &stored.document)?;
+        let unreadable = unreadable_items(&current.document, &current.reading);
+        let mut left = current.reading.value.clone();
+        let known = context.with_rules(context.rules.with_unreadable(&unreadable));
+        if batch.apply(&mut left, &known).is_err() {
+            return Ok(());
+        }
+        let ledger = self.ledger(key, reporter(context));
+        ledger.wait(report, &counted(&left, unreadable))
+    }
+
+    /// The rest once they are saved: a wait for no time ends an earlier one, and what a save made of a report besides, such
+    /// as marks in place of secrets, is what its time rests on.
+    pub(crate) fn complete_wait(
         &self,
         key: &Key,
         batch: &Batch<'_>,
@@ -18,30 +47,18 @@ impl<C: Checkpoint> Checkpoints<C> {
             return Ok(());
         };
         let ledger = self.ledger(key, reporter(context));
-        if report.until().is_none() {
-            let state = ledger.state();
-            if let Err(error) = &state {
+        let state = match ledger.state() {
+            Err(error) if report.until().is_none() => {
                 tracing::warn!(%key, %error, "whether the task waits for a time is not known");
-            }
-            if !state.is_ok_and(|state| state.not_before.is_some()) {
                 return Ok(());
             }
-        }
-        let stored = self.stored(key).ok();
-        let stored = stored.filter(|it| it.context.refuse_former_task().is_ok());
-        let current = stored
-            .as_ref()
-            .map(|stored| self.current(key, &stored.document));
-        let Some(Ok(current)) = current else {
-            return Ok(());
+            state => state?,
         };
-        let unreadable = unreadable_items(&current.document, &current.reading);
-        let mut left = current.reading.value.clone();
-        let known = context.with_rules(context.rules.with_unreadable(&unreadable));
-        if batch.apply(&mut left, &known).is_err() {
-            return Ok(());
+        let left = self.stored_handoff(key)?;
+        match state.waits_so(report.until(), &left) {
+            true => Ok(()),
+            false => ledger.wait(report, &left),
         }
-        ledger.wait(report, &counted(&left, unreadable))
     }
 
     /// The hand-off of a checkpoint as it is stored now.

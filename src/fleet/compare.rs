@@ -162,6 +162,7 @@ impl Copies {
                     decision: ResumeDecision::Refuse,
                     start_at: None,
                     message: format!("{by} took the work over"),
+                    poisoned: false,
                 });
                 old.state = RowState::TakenOver { by };
                 // Of what it was nothing is left in the row.

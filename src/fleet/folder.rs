@@ -21,8 +21,8 @@ use crate::json::{CorruptCode, Document};
 use crate::registry::Format;
 use crate::staleness::Checkout;
 use crate::store::{
-    BuilderStateStore, CLAIMS_FOLDER, CheckpointStore, FileOptions, FileStore, LEDGER_FOLDER,
-    TaskContext, ledger_name,
+    BuilderStateStore, CLAIMS_FOLDER, CheckpointStore, DROPPED_LOG_FOLDER, FileOptions, FileStore,
+    LEDGER_FOLDER, TaskContext, ledger_mark, ledger_name,
 };
 
 /// What is known of a folder before its files are read.
@@ -36,6 +36,8 @@ pub(super) struct Surroundings {
     claims: Option<BTreeSet<OsString>>,
     /// The ledgers that are here, in the same way.
     ledgers: Option<BTreeSet<OsString>>,
+    /// The dropped logs that are here, with the marks of ledgers, in the same way.
+    marks: Option<BTreeSet<OsString>>,
     /// Where the folder is in a repository.
     checkout: Option<Arc<InRepository>>,
     /// Whether the caller states that there is a checkpoint here.
@@ -54,6 +56,15 @@ impl Surroundings {
     pub(super) fn ledger_of(&self, path: &Path, slot: Option<&str>) -> Option<PathBuf> {
         let name = ledger_name(path.file_name()?, slot);
         beside(path, LEDGER_FOLDER, name, self.ledgers.as_ref())
+    }
+
+    /// Whether there is a ledger, here or where git took the checkpoint from.
+    fn has_ledger(&self, path: &Path, slot: Option<&str>) -> bool {
+        let is_marked = |file: &OsStr| {
+            let name = ledger_mark(file, slot);
+            self.marks.as_ref().is_none_or(|all| all.contains(&name))
+        };
+        self.ledger_of(path, slot).is_some() || path.file_name().is_some_and(is_marked)
     }
 }
 
@@ -266,6 +277,7 @@ impl Scan<'_> {
             has_store,
             claims: there(CLAIMS_FOLDER),
             ledgers: there(LEDGER_FOLDER),
+            marks: there(DROPPED_LOG_FOLDER),
             checkout: in_repository(folder).map(Arc::new),
             is_named: false,
         }
@@ -301,7 +313,7 @@ impl Scan<'_> {
         let stamp_of = |path: PathBuf| Some(FileStamp::of(&fsio::look(&path).ok().flatten()?));
         let claims = record.and_then(stamp_of);
         let ledger = around.ledger_of(path, None).and_then(stamp_of);
-        let has_ledger = ledger.is_some();
+        let has_ledger = ledger.is_some() || around.has_ledger(path, None);
         let (document, stamp) = match self.read(path) {
             Ok(Some(read)) => read,
             // Removed since the folder was listed.
@@ -412,7 +424,7 @@ impl Scan<'_> {
                 checkout: around.checkout.clone(),
                 version: None,
                 claim: None,
-                has_ledger: around.ledger_of(path, Some(&name)).is_some(),
+                has_ledger: around.has_ledger(path, Some(&name)),
                 store: key.map(|key| (&store as &dyn CheckpointStore, key)),
             };
             self.checkpoint(found, &Inputs::default());

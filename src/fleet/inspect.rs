@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::beside::Beside;
 use super::compare::{compared_files, traces};
@@ -99,8 +99,14 @@ impl Scan<'_> {
             }
         };
         let findings = self.findings.len();
-        let waiting = self.waiting(&found, &mut inspected);
+        let (waiting, waited_until) = self.waiting(&found, &mut inspected);
         let mut pulse = pulse(&inspected.pulse, &found.context);
+        // Its silence counts from the end of a wait.
+        let progress = pulse.progress.as_ref().and_then(Timestamp::time);
+        if let Some(end) = waited_until.filter(|end| progress.is_some_and(|at| at < *end)) {
+            let end = Timestamp::like(pulse.progress.as_ref(), end);
+            pulse = pulse.with_progress(Some(end));
+        }
         if waiting.is_some() && pulse.activity == Activity::Working {
             pulse = pulse.with_activity(Activity::Waiting);
         }
@@ -133,19 +139,27 @@ impl Scan<'_> {
     }
 
     /// What the task waits for by its ledger; its plan is then to wait.
-    fn waiting(&mut self, found: &Found<'_>, inspected: &mut Inspected) -> Option<Waiting> {
-        let (store, key) = found.store.as_ref().filter(|_| found.has_ledger)?;
+    fn waiting(
+        &mut self,
+        found: &Found<'_>,
+        inspected: &mut Inspected,
+    ) -> (Option<Waiting>, Option<DateTime<Utc>>) {
+        let Some((store, key)) = found.store.as_ref().filter(|_| found.has_ledger) else {
+            return (None, None);
+        };
         match ledger::state_of(*store, key, found.context.task.as_deref()) {
             Ok(state) => {
                 heed_waiting(&mut inspected.plan, &state, &inspected.handoff, self.now);
-                state.waiting(&inspected.handoff, self.now)
+                let handoff = &inspected.handoff;
+                let waiting = state.waiting(handoff, self.now);
+                (waiting, state.waited_until(handoff, self.now))
             }
             Err(error) => {
                 self.findings.push(Finding::LedgerUnreadable {
                     place: found.place.to_string(),
                     reason: bounded::text(&error.to_string()),
                 });
-                None
+                (None, None)
             }
         }
     }
@@ -349,7 +363,7 @@ impl Scan<'_> {
                 owner: name,
                 until: owner.until,
             }),
-            (false, false) => self.findings.push(Finding::ClaimRanOut {
+            (false, false) if row.waiting.is_none() => self.findings.push(Finding::ClaimRanOut {
                 place,
                 owner: name,
                 at: owner.until,

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::bounded;
 use super::kept::Kept;
 use crate::checkpoint::{
-    Claim, Fence, Progress, ResumeDecision, ResumePlan, Revision, Timestamp, moved_to,
+    Claim, Fence, Progress, ResumeDecision, ResumePlan, ResumeReason, Revision, Timestamp, moved_to,
 };
 use crate::ledger::Waiting;
 use crate::liveness::Liveness;
@@ -158,6 +158,8 @@ pub struct PlanSummary {
     pub start_at: Option<String>,
     /// What to do, in a sentence.
     pub message: String,
+    /// Whether the task is refused because attempt after attempt at it failed.
+    pub poisoned: bool,
 }
 
 impl PlanSummary {
@@ -166,6 +168,10 @@ impl PlanSummary {
             decision: plan.decision,
             start_at: bounded::said(plan.start_at.as_deref()),
             message: bounded::text(&plan.message),
+            poisoned: plan
+                .reasons
+                .iter()
+                .any(|reason| matches!(reason, ResumeReason::Poisoned { .. })),
         }
     }
 }

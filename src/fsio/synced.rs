@@ -43,20 +43,41 @@ pub(crate) fn ensure_synced(
 
 /// Makes sure that a file of ours that only grows survives a power cut up to its present end, whoever wrote that, and
 /// gives the end. Where this process knows that, it is one look and no sync.
+///
+/// # Errors
+///
+/// [`FileError::Io`], also of a file of which a sync failed before: the system may have dropped what it could not write,
+/// so that a later sync tells nothing.
 pub(crate) fn ensure_end_synced(path: &Path, durability: Durability) -> Result<u64, FileError> {
     let Some(found) = look(path)? else {
         return Ok(0);
     };
-    if durability != Durability::None && !ends_synced(&found) {
-        let file = system::open_to_sync(path).map_err(FileError::on(Operation::Open, path))?;
-        system::sync_data(&file, path).map_err(FileError::on(Operation::Sync, path))?;
-        if !lasts(&found) {
-            create_folder_durably(parent_of(path))?;
-            sync_folder(parent_of(path))?;
-            note(&found);
-        }
-        note_end(&found);
+    if durability == Durability::None || ends_synced(&found) {
+        return Ok(found.len());
     }
+    if has_failed(&found) {
+        let failed = std::io::Error::other("an earlier sync of it failed");
+        return Err(FileError::io(Operation::Sync, path, failed));
+    }
+    let file = match system::open_to_sync(path) {
+        Ok(file) => file,
+        // Who may not write it, which some systems ask for, did not write its end.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Ok(found.len());
+        }
+        Err(error) => return Err(FileError::on(Operation::Open, path)(error)),
+    };
+    let synced = system::sync_data(&file, path);
+    synced.map_err(|source| {
+        note_failed(&found);
+        FileError::io(Operation::Sync, path, source)
+    })?;
+    if !lasts(&found) {
+        create_folder_durably(parent_of(path))?;
+        sync_folder(parent_of(path))?;
+        note(&found);
+    }
+    note_end(&found);
     Ok(found.len())
 }
 

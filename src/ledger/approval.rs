@@ -16,8 +16,8 @@ use crate::shown::{self, quoted};
 /// The longest text that a person gets to read, in bytes.
 const MOST: usize = 2048;
 
-/// The longest name of who decides, in bytes.
-const LONGEST_NAME: usize = 256;
+/// What is longer is no word, and may be cut.
+const LONGEST_WORD: usize = 512;
 
 /// An action that a person is to approve before it is done.
 ///
@@ -172,6 +172,7 @@ impl Ledger {
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while another action stands under this id, and for
     /// a time to expire that is none or out of range; those of [`begin`](Ledger::begin).
     pub fn ask(&self, approval: &Approval) -> Result<ApprovalRecord> {
+        self.refuse_former_task()?;
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
             let now = self.now();
@@ -197,7 +198,10 @@ impl Ledger {
             let time = chrono::TimeDelta::from_std(approval.expires_in).ok();
             let expires = time.and_then(|time| now.checked_add_signed(time));
             let expires = expires.filter(|expires| *expires > now).ok_or_else(|| {
-                self.refused(format!("{} cannot expire in that time", quoted(id)))
+                self.refused(format!(
+                    "{} cannot expire in a time that is none or too long; give one such as 24 hours",
+                    quoted(id)
+                ))
             })?;
             let record = ApprovalRecord::asked(approval, now, &self.by, expires);
             let of_task = self.of(entries.task);
@@ -217,16 +221,15 @@ impl Ledger {
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was asked anew since, is expired, was consumed already, or
     /// was denied and is to be approved; for a name that is blank or longer than 256 bytes, and a text of more than 2 KiB.
-    /// Those of [`state`](Ledger::state), and whatever keeps the line from being written.
+    /// Those of [`state`](Ledger::state), and whatever keeps the line from being written. While the claim on the key changes,
+    /// it is tried for up to about 16 s.
     pub fn decide(
         &self,
         record: &ApprovalRecord,
         decision: &ApprovalDecision,
         by: &str,
     ) -> Result<ApprovalRecord> {
-        if is_blank(by) || by.len() > LONGEST_NAME {
-            return Err(self.refused("who decides is a name of at most 256 bytes".to_owned()));
-        }
+        checked("the name of who decides", by.to_owned())?;
         let because = match decision {
             ApprovalDecision::Approved => None,
             ApprovalDecision::Denied { because } => short_text("the reason", because.clone())?,
@@ -248,7 +251,7 @@ impl Ledger {
             match (&found.status, &decided) {
                 (ApprovalStatus::Consumed | ApprovalStatus::Expired, _)
                 | (ApprovalStatus::Denied, ApprovalStatus::Approved) => {
-                    Err(self.refused(format!("{}: it must be asked anew", found.why_not())))
+                    Err(self.refused(found.why_not()))
                 }
                 (there, decided) if there == decided => Ok(None),
                 _ => Ok(Some(Line::decided(
@@ -275,6 +278,7 @@ impl Ledger {
     /// pending, denied, expired or consumed: the error says which. Those of [`begin`](Ledger::begin). After each of them the
     /// action must not be done.
     pub fn consume(&self, approval: &Approval) -> Result<ApprovalRecord> {
+        self.refuse_former_task()?;
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
             let mut record = self.approved(&entries, approval)?;
@@ -289,6 +293,20 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
+    /// Refuses an effect without an approval under whose id one was asked for and is not used.
+    pub(super) fn refuse_without_approval(&self, entries: &Entries, id: &str) -> Result<()> {
+        match looked_at(entries, id, self.now()) {
+            Some(found) if found.is_open() || found.status == ApprovalStatus::Denied => {
+                Err(self.refused(format!(
+                    "{} is {}, and this comes without its approval: begin it with that, or under another id",
+                    quoted(id),
+                    found.status.as_str()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The record of an approval that may be used now.
     pub(super) fn approved(
         &self,
@@ -297,7 +315,9 @@ impl Ledger {
     ) -> Result<ApprovalRecord> {
         let id = quoted(approval.id());
         let Some(found) = looked_at(entries, approval.id(), self.now()) else {
-            return Err(self.refused(format!("nobody has asked for the approval of {id}")));
+            return Err(self.refused(format!(
+                "no agent has asked for the approval of {id}; ask for it first"
+            )));
         };
         if found.digest != approval.digest {
             return Err(self.refused(format!(
@@ -319,17 +339,23 @@ impl ApprovalRecord {
         let (id, by, since) = (quoted(&self.id), shown::line(&self.by), stamp(self.since));
         match self.status {
             ApprovalStatus::Pending => {
-                format!("{id} is pending: {by} asked for it at {since}, and nobody has decided")
+                format!(
+                    "{id} is pending: {by} asked for it at {since}, and a person is to approve or deny it first"
+                )
             }
             ApprovalStatus::Approved => format!("{id} was approved by {by} at {since}"),
             ApprovalStatus::Denied => {
                 let because = self.because.as_deref();
                 let because = because.map(|because| format!(" ({})", shown::line(because)));
                 let because = because.unwrap_or_default();
-                format!("{id} was denied by {by} at {since}{because}")
+                format!("{id} was denied by {by} at {since}{because}; ask anew if that has changed")
             }
-            ApprovalStatus::Consumed => format!("{id} was consumed already, by {by} at {since}"),
-            ApprovalStatus::Expired => format!("{id} expired at {}", stamp(self.expires)),
+            ApprovalStatus::Consumed => {
+                format!("{id} was consumed already, by {by} at {since}; ask for another one")
+            }
+            ApprovalStatus::Expired => {
+                format!("{id} expired at {}; ask for it anew", stamp(self.expires))
+            }
         }
     }
 }
@@ -375,6 +401,11 @@ fn beginning(text: &str) -> String {
     }
     let is_boundary = |at: &usize| text.is_char_boundary(*at);
     let kept = (0..=MOST).rev().find(is_boundary).unwrap_or(0);
+    // The beginning of a secret has not the shape by which it is redacted: no word is cut that may be one.
+    let word = text[..kept].rfind(char::is_whitespace);
+    let kept = word
+        .filter(|word| kept - word <= LONGEST_WORD)
+        .unwrap_or(kept);
     let more = text.len() - kept;
     format!("{} … and {more} more bytes", &text[..kept])
 }

@@ -29,6 +29,9 @@ pub struct ApprovalRecord {
     pub since: DateTime<Utc>,
     /// Who asked, decided or used it. A name and no proof.
     pub by: String,
+    /// Who approved or denied it. A name and no proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
     /// Why it was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
@@ -88,6 +91,7 @@ impl ApprovalRecord {
             asked_by: by.to_owned(),
             since: at,
             by: by.to_owned(),
+            decided_by: None,
             because: None,
             expires,
             effect: None,
@@ -125,6 +129,9 @@ impl ApprovalRecord {
         self.status = status;
         self.since = at;
         by.clone_into(&mut self.by);
+        if matches!(status, ApprovalStatus::Approved | ApprovalStatus::Denied) {
+            self.decided_by = Some(by.to_owned());
+        }
     }
 }
 
@@ -224,6 +231,7 @@ pub(super) fn add(approvals: &mut Vec<ApprovalRecord>, line: &Line) -> Option<bo
                 asked_by: line.by.clone(),
                 since: line.at,
                 by: line.by.clone(),
+                decided_by: None,
                 because: None,
                 expires: asked.expires,
                 effect: None,

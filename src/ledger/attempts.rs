@@ -1,7 +1,5 @@
 //! Attempts at a task that ended without progress.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +110,10 @@ impl Ledger {
         if handoff.status == Status::Complete || is_orderly_since(handoff, before.since) {
             return Ok(false);
         }
+        // Who looks whether it may go on, and may not, has attempted nothing.
+        if self.read()?.state.waiting(handoff, self.now()).is_some() {
+            return Ok(false);
+        }
         let tried = || Tried {
             over: Some(before.owner.clone()),
             fence: claim.fence,
@@ -177,7 +179,11 @@ impl Ledger {
 
 /// Whether a claim was not given back before the next was granted.
 fn is_left(before: &Claim, claim: &Claim) -> bool {
-    !before.released && before.fence != claim.fence
+    // The process that was at work is still there, and claims again: its claim ran out, and its attempt did not.
+    let is_other =
+        |process: &ProcessId| !process.is_this() && claim.process.as_ref() == Some(process);
+    let is_at_it = before.owner == claim.owner && before.process.as_ref().is_some_and(is_other);
+    !before.released && before.fence != claim.fence && !is_at_it
 }
 
 /// Whether an agent stopped in order since a time. The stop of an earlier one says nothing of a later one, whose own end
@@ -188,18 +194,11 @@ fn is_orderly_since(handoff: &Handoff, since: DateTime<Utc>) -> bool {
         && stopped.is_none_or(|stopped| stopped.timestamp() >= since.timestamp())
 }
 
-/// How far the work is. What is begun counts as planned: a heartbeat, a note, a blocker or a step that begins is no
-/// progress.
+/// How far the work is. A heartbeat, a note, a blocker, a step that begins or another wording of the plan is no progress:
+/// an agent that ends at its first step again and again may word it anew each time.
 fn mark(handoff: &Handoff) -> String {
-    let begun = handoff.in_progress.iter().map(|item| &*item.text);
-    let planned: BTreeSet<&str> = handoff
-        .pending
-        .iter()
-        .map(|text| &**text)
-        .chain(begun)
-        .collect();
     let verified = handoff.verification.as_ref().map(|it| &it.results);
-    digest(&(handoff.count_done(), planned, &handoff.phase, verified))
+    digest(&(handoff.count_done(), &handoff.phase, verified))
 }
 
 /// What a checkpoint says of the failure of the agent that it was left by.

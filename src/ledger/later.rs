@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::record::{LedgerState, Line};
-use super::{Ledger, digest, stamp};
+use super::{ApprovalStatus, Ledger, digest, stamp};
 use crate::checkpoint::{Handoff, Operation, Result, Status};
 use crate::shown::quoted;
 
@@ -37,7 +37,7 @@ pub enum Waiting {
         /// At this time it goes on.
         until: DateTime<Utc>,
     },
-    /// A person, who is to approve or deny something: the first of what is pending.
+    /// A person, who is to approve or deny something.
     Approval {
         /// The id of the approval.
         id: String,
@@ -77,23 +77,54 @@ pub(super) struct Wait {
 pub(super) const NOT_BEFORE: &str = "not-before";
 
 impl LedgerState {
-    /// What the task of this checkpoint waits for: a person first. A time counts only while the checkpoint stands as the
-    /// report left it that named the time: an agent that went on earlier has ended the waiting.
+    /// What the task of this checkpoint waits for: of several the one that is over last, if nothing else happens. A time
+    /// counts only while the checkpoint stands as the report left it that named the time: an agent that went on earlier has
+    /// ended the waiting.
     #[must_use]
     pub fn waiting(&self, handoff: &Handoff, now: DateTime<Utc>) -> Option<Waiting> {
         if handoff.status == Status::Complete {
             return None;
         }
-        let mut approvals = self.approvals.iter();
-        if let Some(pending) = approvals.find(|approval| approval.is_pending(now)) {
-            return Some(Waiting::Approval {
-                id: pending.id.clone(),
-                until: pending.expires,
-            });
+        let pending = self.approvals.iter().filter(|it| it.is_pending(now));
+        let pending = pending.max_by_key(|it| it.expires);
+        let time = self
+            .not_before
+            .as_ref()
+            .filter(|time| now < time.until && standing(handoff) == time.standing);
+        match (pending, time) {
+            (Some(pending), time) if time.is_none_or(|time| time.until <= pending.expires) => {
+                Some(Waiting::Approval {
+                    id: pending.id.clone(),
+                    until: pending.expires,
+                })
+            }
+            (_, time) => Some(Waiting::Time { until: time?.until }),
         }
-        let time = self.not_before.as_ref()?;
-        let waits = now < time.until && standing(handoff) == time.standing;
-        waits.then_some(Waiting::Time { until: time.until })
+    }
+
+    /// Whether it is said already that the task of this checkpoint waits until this time, or for none.
+    pub(crate) fn waits_so(&self, until: Option<DateTime<Utc>>, handoff: &Handoff) -> bool {
+        match (&self.not_before, until) {
+            (None, None) => true,
+            (Some(time), Some(until)) => time.until == until && time.standing == standing(handoff),
+            _ => false,
+        }
+    }
+
+    /// When the task last stopped to wait, of a wait that is over: until then its silence says nothing.
+    pub(crate) fn waited_until(
+        &self,
+        handoff: &Handoff,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let decided = self.approvals.iter().map(|approval| match approval.status {
+            ApprovalStatus::Pending | ApprovalStatus::Expired => approval.expires,
+            _ => approval.since,
+        });
+        let time = self.not_before.as_ref();
+        let time = time.filter(|time| standing(handoff) == time.standing);
+        let ends = decided.chain(time.map(|time| time.until));
+        ends.filter(|end| *end <= now).max()
     }
 
     pub(super) fn wait(&mut self, at: DateTime<Utc>, by: String, wait: Option<Wait>) {
@@ -116,10 +147,7 @@ impl Ledger {
     /// Those of [`begin`](Ledger::begin).
     pub(crate) fn wait(&self, report: &Operation, left: &Handoff) -> Result<()> {
         let Some(until) = report.until() else {
-            return match self.read()?.state.not_before {
-                Some(_) => self.add(|| Line::waits(self.now(), &self.by, None)),
-                None => Ok(()),
-            };
+            return self.add(|| Line::waits(self.now(), &self.by, None));
         };
         let wait = || Wait {
             until,

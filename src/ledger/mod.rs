@@ -244,9 +244,10 @@ impl Ledger {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] where it needs an [approval](Effect::with_approval) and has none, as for
-    /// [`consume`](Ledger::consume). Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
+    /// [`consume`](Ledger::consume), also where one was asked for under its id and it comes without. Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
     /// whatever keeps the line from being written: then the effect must not be brought about.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
+        self.refuse_former_task()?;
         let id = effect.id();
         for _ in 0..ATTEMPTS {
             let entries = self.read()?;
@@ -255,9 +256,13 @@ impl Ledger {
             {
                 return self.answer(found.clone());
             }
-            let used = effect.approval();
-            let used = used.map(|approval| self.approved(&entries, approval));
-            let used = used.transpose()?.map(|record| OfApproval::of(&record));
+            let used = match effect.approval() {
+                Some(approval) => Some(OfApproval::of(&self.approved(&entries, approval)?)),
+                None => {
+                    self.refuse_without_approval(&entries, id)?;
+                    None
+                }
+            };
             let of_task = self.of(entries.task.clone());
             let mut guard = EffectGuard::new(of_task.clone(), id);
             let (by, attempt) = (&self.by, guard.attempt());
@@ -402,6 +407,13 @@ impl Ledger {
                 return Err(other.changed_meanwhile());
             }
         }
+        // What is approved is approved once, and the other checkpoint is there besides.
+        let open: Vec<ApprovalRecord> = other.state()?.approvals;
+        for approval in open.iter().filter(|approval| approval.is_open()) {
+            let because = Some("its task was copied; ask anew".to_owned());
+            let denied = ApprovalDecision::Denied { because };
+            other.decide(approval, &denied, &other.by)?;
+        }
         Ok(())
     }
 
@@ -536,6 +548,16 @@ impl Ledger {
             Ok((texts.len(), lines, task))
         };
         read().map_err(|error: Error| error.with_key(&self.key))
+    }
+
+    /// Refuses what would be done for a task whose slot is for another by now.
+    fn refuse_former_task(&self) -> Result<()> {
+        if !self.store.capabilities().embedded {
+            return Ok(());
+        }
+        let stored = self.store.load(&self.key)?;
+        let refused = stored.map_or(Ok(()), |stored| stored.context.refuse_former_task());
+        refused.map_err(|error: Error| error.with_key(&self.key))
     }
 
     fn task(&self) -> Result<Option<String>> {

@@ -368,12 +368,11 @@ impl Entries {
                 self.state = LedgerState::default();
                 return Ok(());
             }
-            Line::PROVED if line.proof.is_some() => {
-                let proof = line.proof.into_iter();
-                proof.for_each(|proof| {
-                    proof.add_to(&mut self.state.proofs, line.at, line.by.clone())
-                });
-                return Ok(());
+            Line::PROVED => {
+                if let Some(proof) = line.proof {
+                    proof.add_to(&mut self.state.proofs, line.at, line.by);
+                    return Ok(());
+                }
             }
             later::NOT_BEFORE => {
                 self.state.wait(line.at, line.by, line.wait);

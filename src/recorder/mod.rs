@@ -248,15 +248,18 @@ impl<C: Checkpoint> Recorder<C> {
 
     fn report_all(&self, reports: Vec<Report>) -> Result<Recorded> {
         let batch = Batch::new(&self.checkpoints, reports, Some(&self.options.sources));
-        if batch.wait().is_some() {
-            let context = self.context(self.checkpoints.now());
-            self.as_owner(|checkpoints| checkpoints.record_wait(&self.key, &batch, &context))?;
+        let waits = batch.wait().map(|_| self.context(self.checkpoints.now()));
+        if let Some(context) = &waits {
+            self.as_owner(|checkpoints| checkpoints.record_wait(&self.key, &batch, context))?;
         }
         let recorded = self.change_in(
             &mut self.state(),
             batch.archive,
             &mut |checkpoint, context| batch.apply(checkpoint, context),
         )?;
+        if let Some(context) = &waits {
+            self.as_owner(|checkpoints| checkpoints.complete_wait(&self.key, &batch, context))?;
+        }
         Ok(Recorded {
             left_out: batch.left_out,
             ..recorded

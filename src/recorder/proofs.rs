@@ -9,6 +9,7 @@ use crate::ledger::{OutputTail, Proof, ProofEnd, ProofRecord, ProofRunner, Proof
 
 /// What came of a proof.
 #[derive(Debug)]
+#[must_use = "a proof that failed is no error"]
 #[non_exhaustive]
 pub struct Proved {
     /// The proof, which may have failed.
@@ -32,7 +33,7 @@ impl<C: Checkpoint> Recorder<C> {
     /// [`RecorderOptions::resume`](super::RecorderOptions::resume), and records how it ended and the files that it covers.
     ///
     /// A criterion or gate of the format is reported as passed or failed as well, where the format takes that. While the
-    /// command runs, other calls of the recorder go on.
+    /// command runs, other calls of the recorder go on; those of an `AsyncRecorder`, whose calls take turns, wait.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl<C: Checkpoint> Recorder<C> {
 
     fn prove_all(&self, of: &[String], proof: &Proof, run: &mut ProofRunner<'_>) -> Result<Proved> {
         // Nothing is run for an owner that lost the task.
-        self.in_ledger(|_| Ok(()))?;
+        self.in_ledger(|ledger| ledger.state().map(drop))?;
         let root = &self.options.resume.root;
         let ran = self
             .checkpoints

@@ -248,8 +248,13 @@ impl<C: Checkpoint> Recorder<C> {
                 Ok(!is_full())
             }
             None => {
-                // A full context has its checkpoint already.
-                if !is_full() {
+                // A full context has its checkpoint already, and so has a report that says why the work stops: another reason
+                // in its place would end the time that it named.
+                let says_why = || -> Result<bool> {
+                    let handoff = self.checkpoints.stored_handoff(&self.key)?;
+                    Ok(handoff.was_left_in_order())
+                };
+                if !is_full() && !says_why()? {
                     let stopped = "the work stopped before the step was done";
                     self.interrupted(&Interruption::Stopped(stopped.to_owned()))?;
                 }

@@ -193,25 +193,30 @@ fn in_project(input: &str, project: &Project<'_>) -> Result<String> {
 /// The source files below a folder, also through links that stay in the project.
 fn files_in(folder: &str, project: &mut Project<'_>) -> Result<Vec<String>> {
     let mut files = Vec::new();
-    walk(folder, project, &mut Vec::new(), &mut files)?;
+    walk(folder, project, &mut (Vec::new(), 0), &mut files)?;
     Ok(files)
 }
 
-/// Adds the source files below a folder; `above` are the folders that it is in, where they really are.
+/// Adds the source files below a folder; `above` are the folders that it is in, where they really are, and how many were
+/// walked: links may lead to one folder on very many ways.
 fn walk(
     folder: &str,
     project: &mut Project<'_>,
-    above: &mut Vec<PathBuf>,
+    above: &mut (Vec<PathBuf>, usize),
     files: &mut Vec<String>,
 ) -> Result<()> {
     let unreadable = |error: io::Error| refused(folder, &error.to_string());
     let whole = project.root().join(folder);
     let real = fs::canonicalize(&whole).map_err(unreadable)?;
     // A link to a folder that it is in leads to nothing new.
-    if above.contains(&real) {
+    if above.0.contains(&real) {
         return Ok(());
     }
-    above.push(real);
+    above.0.push(real);
+    above.1 += 1;
+    if above.1 > MOST_FILES {
+        return Err(too_many(folder));
+    }
     for entry in fs::read_dir(&whole).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name();
@@ -240,7 +245,7 @@ fn walk(
             return Err(too_many(folder));
         }
     }
-    above.pop();
+    above.0.pop();
     Ok(())
 }
 
@@ -251,6 +256,6 @@ fn refused(path: &str, why: &str) -> Error {
 fn too_many(path: &str) -> Error {
     refused(
         path,
-        &format!("makes more than {MOST_FILES} files; name fewer"),
+        &format!("makes more than {MOST_FILES} files or folders; name fewer"),
     )
 }

@@ -93,7 +93,11 @@ fn a_fleet_of_a_folder_shows_what_waits() {
     let third = next(&second, folder.path(), at);
     assert_eq!(rows(&third), [waits.clone(), waits, silent.clone()]);
     let over = next(&third, folder.path(), now + TimeDelta::hours(3));
-    assert_eq!(rows(&over), [silent.clone(), silent.clone(), silent]);
+    // Its silence counts from the end of the wait.
+    let active = ("active", json!(null));
+    assert_eq!(rows(&over), [active.clone(), active, silent.clone()]);
+    let later = next(&over, folder.path(), now + TimeDelta::hours(5));
+    assert_eq!(rows(&later), [silent.clone(), silent.clone(), silent]);
 
     // What cannot be read is said.
     let ledger = folder
@@ -149,7 +153,7 @@ fn a_fleet_shows_what_waits_for_a_person() {
     assert_eq!(due(&waits, in_hours(3)).len(), 1);
     assert_eq!(due(&waits, in_hours(25)).len(), 2);
     // Nobody decided: it is silent as any other again.
-    let expired = next(&waits, folder.path(), in_hours(25));
+    let expired = next(&waits, folder.path(), in_hours(26));
     assert_eq!(results(&expired), ["stalled", "stalled"]);
 
     sleep(TICK);

@@ -51,11 +51,14 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
     let tasks = scene.view::<TaskCheckpoint>();
     let recorder = scene.task(&["Pay"]);
     let ann = person(&tasks);
-    refused(recorder.consume(&pay(50)), "nobody has asked");
+    refused(recorder.consume(&pay(50)), "no agent has asked");
     let asked = recorder.ask(&pay(50)).unwrap();
     assert!(asked.is_pending(tasks.now()) && asked.asked_by.starts_with("dev"));
     assert_eq!(asked.action, r#"{"cents":50,"to":"ann"}"#);
-    refused(recorder.consume(&pay(50)), "nobody has decided");
+    refused(
+        recorder.consume(&pay(50)),
+        "a person is to approve or deny it first",
+    );
 
     // An agent that was killed after it asked asks again.
     assert_eq!(recorder.ask(&pay(50)).unwrap(), asked);
@@ -94,7 +97,10 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
         ann.decide(&asked, &ApprovalDecision::Approved, "Ann"),
         "was asked anew since",
     );
-    refused(recorder.consume(&pay(500)), "nobody has decided");
+    refused(
+        recorder.consume(&pay(500)),
+        "a person is to approve or deny it first",
+    );
     assert_eq!(recorder.ledger().unwrap().approvals.len(), 1);
 }
 
@@ -119,7 +125,7 @@ fn a_denial_stands_until_it_is_asked_anew() {
     );
     refused(
         ann.decide(&asked, &ApprovalDecision::Approved, "Ann"),
-        "it must be asked anew",
+        "ask anew if that has changed",
     );
     let again = recorder.ask(&pay(50)).unwrap();
     assert!(again.is_pending(tasks.now()) && again.because.is_none());
@@ -156,7 +162,7 @@ fn what_expired_is_neither_decided_nor_used() {
     for never in [Duration::ZERO, Duration::MAX] {
         refused(
             ledger.ask(&pay(50).expiring_in(never)),
-            "cannot expire in that time",
+            "a time that is none or too long",
         );
     }
     let asked = ledger.ask(&pay(500)).unwrap();
@@ -180,7 +186,7 @@ fn who_decides_has_a_name() {
     let asked = ledger.ask(&pay(50)).unwrap();
     for name in [" \u{200b}".to_owned(), "x".repeat(257)] {
         let answer = ledger.decide(&asked, &ApprovalDecision::Approved, &name);
-        refused(answer, "who decides is a name");
+        refused(answer, "the name of who decides");
     }
     let because = Some("x".repeat(2049));
     let denial = ApprovalDecision::Denied { because };
@@ -215,9 +221,9 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     let recorder = scene.task(&["Pay"]);
     let effect = Effect::with_id("invoice 7").unwrap().with_approval(pay(50));
     let begin = || recorder.effect(&effect);
-    refused(begin(), "nobody has asked");
+    refused(begin(), "no agent has asked");
     recorder.ask(&pay(50)).unwrap();
-    refused(begin(), "nobody has decided");
+    refused(begin(), "a person is to approve or deny it first");
     decide(&person(&tasks), &ApprovalDecision::Approved);
     let other = Effect::with_id("invoice 7")
         .unwrap()
@@ -357,7 +363,7 @@ fn a_run_stops_until_it_is_decided() {
     assert!(matches!(run().unwrap(), Ran::Stopped));
     for _ in 0..2 {
         let Ran::Left(found) = run().unwrap() else {
-            panic!("nobody has decided");
+            panic!("a person is to approve or deny it first");
         };
         assert_eq!(found.resume.plan.decision, ResumeDecision::Wait);
     }

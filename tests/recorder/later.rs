@@ -465,11 +465,11 @@ fn progress_starts_the_count_anew() {
         let next = found(&tasks, "dev").carry_on().unwrap();
         // One of two attempts makes progress.
         if round % 2 == 1 {
-            next.report(Operation::StepAdd {
-                text: format!("more {round}"),
-                before: None,
-            })
-            .unwrap();
+            next.step_done(&StepDone::new(format!("more {round}")))
+                .unwrap();
+        } else {
+            // Another wording of what is planned is none.
+            next.step_started(&format!("a {round}")).unwrap();
         }
         lose(&scene, next);
         assert_eq!(poisoned(&plan(&tasks, "US-003")), None, "{round}");

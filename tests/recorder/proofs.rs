@@ -161,7 +161,7 @@ fn the_newest_proof_of_an_item_counts_for_the_files_that_it_covered() {
     }
     // What is not finished is listed once it has a proof.
     assert_eq!(status(&recorder, "Make c"), "not listed");
-    recorder.prove("Make c", &proof()).unwrap();
+    let _ = recorder.prove("Make c", &proof()).unwrap();
     assert_eq!(status(&recorder, "Make c"), "proven");
 }
 
@@ -186,7 +186,7 @@ fn without_inputs_a_proof_covers_the_files_that_the_checkpoint_names() {
     assert!(said.ends_with(", which covers no file"), "{said}");
     // One that failed may do so no more, and no file tells.
     work.ends_with(1);
-    recorder.prove("Make a", &work.counted()).unwrap();
+    let _ = recorder.prove("Make a", &work.counted()).unwrap();
     assert_eq!(reran(&work, &recorder), 1);
 
     work.ends_with(0);
@@ -320,7 +320,7 @@ fn a_file_that_is_too_large_to_be_compared_counts_as_changed_with_its_marks() {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
     while {
         let proof = work.counted().with_inputs(["src"]);
-        recorder.prove("Make a", &proof).unwrap();
+        let _ = recorder.prove("Make a", &proof).unwrap();
         status(&recorder, "Make a") != "proven"
     } {}
     large.set_modified(old).unwrap();
@@ -428,7 +428,7 @@ fn make_50_changes(seed: u64, numbers: &mut Numbers) {
     let work = Work::new();
     let recorder = work.task();
     let proof = work.counted().with_inputs(["src"]);
-    recorder.prove("Make a", &proof).unwrap();
+    let _ = recorder.prove("Make a", &proof).unwrap();
     let mut changes = 0;
     while changes < 50 {
         let record = recorder.ledger().unwrap().proofs.remove(0);
@@ -470,11 +470,11 @@ fn the_same_command_over_the_same_inputs_is_one_run_for_all_that_it_shows() {
     let recorder = work.task();
     let proof = work.counted().with_inputs(["src"]);
     for item in ["Make a", "Make b"] {
-        recorder.prove(item, &proof).unwrap();
+        let _ = recorder.prove(item, &proof).unwrap();
     }
     // Others of the same command, and over the same inputs, are other runs.
     let other = work.counted().with_inputs(["src", "docs"]);
-    recorder.prove("unit tests", &other).unwrap();
+    let _ = recorder.prove("unit tests", &other).unwrap();
     work.write("src/a.rs", "changed");
     let reruns = recorder.proofs().unwrap().reruns();
     let of: Vec<&[String]> = reruns.iter().map(|rerun| &*rerun.of).collect();
@@ -486,7 +486,7 @@ fn the_same_command_over_the_same_inputs_is_one_run_for_all_that_it_shows() {
     // Whatever it shows for one it shows for the other.
     work.write("src/a.rs", "broken");
     work.ends_with(1);
-    recorder.prove("Make b", &proof).unwrap();
+    let _ = recorder.prove("Make b", &proof).unwrap();
     assert_eq!(status(&recorder, "Make a"), "failed");
     assert_eq!(reran(&work, &recorder), 1, "that of the unit tests");
 }
@@ -599,7 +599,7 @@ fn a_gate_of_a_build_is_passed_or_failed_by_its_proof_and_a_refusal_is_said() {
         "{plan:?}"
     );
 
-    recorder.prove("types", &other).unwrap();
+    let _ = recorder.prove("types", &other).unwrap();
     let build = recorder.checkpoint().unwrap();
     assert!(build.status() == Status::Failed && build.gates_pending == ["types"]);
     let message = build.error.unwrap().message.unwrap();
@@ -616,8 +616,8 @@ fn a_plan_verifies_finished_work_whose_proof_failed_or_is_outdated() {
     let plan = || recorder.plan().unwrap();
     assert!(plan().plan.decision == ResumeDecision::Continue && plan().proofs.items().is_empty());
     let proof = |script: &str, inputs: &str| sh(script).with_inputs([inputs]);
-    recorder.prove("Make a", &proof("true", "src")).unwrap();
-    recorder.prove("Make c", &proof("exit 9", "src")).unwrap();
+    let _ = recorder.prove("Make a", &proof("true", "src")).unwrap();
+    let _ = recorder.prove("Make c", &proof("exit 9", "src")).unwrap();
     // All else is claimed, and what is not finished is not to be believed anyway.
     let first = plan();
     assert_eq!(first.plan.decision, ResumeDecision::Continue);
@@ -625,10 +625,10 @@ fn a_plan_verifies_finished_work_whose_proof_failed_or_is_outdated() {
     let prompt = first.prompt().unwrap();
     assert!(prompt.contains("- Make a (proven)\n- Make b\n"), "{prompt}");
 
-    recorder
+    let _ = recorder
         .prove("Make b", &proof("kill -9 $$", "docs"))
         .unwrap();
-    recorder
+    let _ = recorder
         .prove("unit tests", &proof("exit 0", "src"))
         .unwrap();
     work.write("src/a.rs", "changed");
@@ -658,7 +658,7 @@ fn proofs_go_along_with_the_task_until_it_is_archived_as_complete() {
     let work = Work::new();
     let recorder = work.task();
     let proof = work.counted().with_inputs(["src"]);
-    recorder.prove("Make a", &proof).unwrap();
+    let _ = recorder.prove("Make a", &proof).unwrap();
     drop(recorder);
     let tasks = work.scene.view::<TaskCheckpoint>();
     let next = Recorder::resume(&tasks, &key("US-003"), work.options("next")).unwrap();
@@ -690,7 +690,7 @@ fn finished_work_that_was_moved_out_of_the_checkpoint_keeps_its_proof_and_may_be
     let work = Work::new();
     let recorder = work.task();
     let proof = work.counted().with_inputs(["src"]);
-    recorder.prove("Make a", &proof).unwrap();
+    let _ = recorder.prove("Make a", &proof).unwrap();
     let tasks = recorder.checkpoints();
     let mut limits = Limits::default();
     limits.completed_steps = Some(2);

@@ -6,7 +6,7 @@ use agent_checkpoint::fleet::Row;
 use agent_checkpoint::recorder::Owner;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{
-    CheckpointStoreExt, Claim, ClaimRequest, Fence, Operation, ProcessId, Report,
+    CheckpointStoreExt, Claim, ClaimRequest, Fence, Handoff, Operation, ProcessId, Report,
 };
 use agent_checkpoint_cli::served::{Call, Refused, Said, Served, Task};
 use chrono::{SecondsFormat, TimeDelta};
@@ -140,7 +140,8 @@ impl Calls {
         let task = self.served.write(call)?;
         let before = task.revision()?;
         // Whether it may be claimed, the store says.
-        let plan = task.resume(Vec::new(), true)?.plan;
+        let resume = task.resume(Vec::new(), true)?;
+        let plan = &resume.plan;
         if plan.decision >= ResumeDecision::Wait {
             return Err(Failed::refused(format!(
                 "{} ({}); nothing was claimed or written",
@@ -158,6 +159,7 @@ impl Calls {
                     "the checkpoint changed while it was claimed: its agent is still at work; nothing was written",
                 ));
             }
+            claimed.count(&task, &resume.handoff);
             self.served.write(&own)?.take_up()?;
             self.judged(&own, budget_tokens, Some(fence))
         };
@@ -344,14 +346,17 @@ impl Calls {
     }
 
     fn claim(&self, task: &Task, caller: &Caller) -> Result<Claimed, Failed> {
-        let before = claim_of(task)?.filter(|claim| claim.stands(task.now()));
+        let before = claim_of(task)?;
+        let standing = before.as_ref().filter(|claim| claim.stands(task.now()));
+        let standing = standing.map(|claim| claim.fence);
         let request = ClaimRequest::new(caller.owner(), self.time_to_live)
             .of_agent(&caller.agent)
             .in_process(ProcessId::current());
         let claim = task.store().claim(task.key(), &request);
         let claim = claim.map_err(|error| task.error(error))?;
         Ok(Claimed {
-            is_new: before.is_none_or(|before| before.fence != claim.fence),
+            is_new: standing != Some(claim.fence),
+            before,
             claim,
         })
     }
@@ -405,13 +410,27 @@ impl Caller {
     }
 }
 
-/// A claim, and whether this call made it.
+/// A claim, the last one before it, and whether this call made it.
 struct Claimed {
     claim: Claim,
+    before: Option<Claim>,
     is_new: bool,
 }
 
 impl Claimed {
+    /// Counts the attempt that ended before it. What keeps that from being written keeps no agent from its task.
+    fn count(&self, task: &Task, handoff: &Handoff) {
+        // A session whose claim ran out goes on with its own attempt.
+        let is_anothers = |before: &&Claim| {
+            before.owner != self.claim.owner || before.process != self.claim.process
+        };
+        let before = self.before.as_ref().filter(is_anothers);
+        let counted = task.count_take_over(before, &self.claim, handoff);
+        if let Err(refused) = counted {
+            tracing::warn!(key = %task.key(), error = %refused.message, "an attempt that ended is not counted");
+        }
+    }
+
     /// Gives it back after what needed it failed. One that is not given back expires.
     fn give_back(&self, task: &Task) {
         if self.is_new

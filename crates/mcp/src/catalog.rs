@@ -65,8 +65,8 @@ pub(crate) const ALL: [Entry; 6] = [
         name: "decide",
         does: Does::Decide,
         title: "Record a decision",
-        description: "Record a decision that whoever goes on with the task must respect, and why you made it: a choice of \
-                      design, something ruled out, an answer of the user. The same as the operation decide of report.",
+        description: "Record a decision that every agent that goes on with the task must respect, and why you made it: a \
+                      choice of design, something ruled out, an answer of the user. The same as the operation decide of report.",
         is_idempotent: true,
     },
     Entry {

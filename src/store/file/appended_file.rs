@@ -86,15 +86,20 @@ impl AppendedFile {
                 added.take_back();
                 // Also the next call must not believe what is in it, and that may be in another process.
                 if error.is_of_a_sync() && matches!(fsio::look(self.path()), Ok(Some(_))) {
-                    match fsio::rename_new(self.path(), self.unsynced.path(), Durability::None) {
-                        Ok(true) => {}
-                        not => {
-                            let path = self.path().display();
-                            tracing::warn!(%path, ?not, "a file that could not be synced keeps its name");
-                        }
-                    }
+                    self.set_unsynced();
                 }
                 Err(error)
+            }
+        }
+    }
+
+    /// Gives a file of which a sync failed the name that says so.
+    pub(super) fn set_unsynced(&self) {
+        match fsio::rename_new(self.path(), self.unsynced.path(), Durability::None) {
+            Ok(true) => {}
+            not => {
+                let path = self.path().display();
+                tracing::warn!(%path, ?not, "a file that could not be synced keeps its name");
             }
         }
     }

@@ -25,6 +25,13 @@ pub(crate) fn file_name(file: &OsStr, slot: Option<&str>) -> OsString {
     name
 }
 
+/// The name of the mark that there is one, which git takes along, by the same.
+pub(crate) fn mark_name(file: &OsStr, slot: Option<&str>) -> OsString {
+    let mut name = file.to_owned();
+    name.push(of_slot(slot, ".ledger"));
+    name
+}
+
 /// The lines of a ledger.
 #[derive(Default)]
 struct Lines {
@@ -49,27 +56,31 @@ impl Ledger {
         Ok(self.read()?.lines)
     }
 
-    /// The same, on disk before they are believed: whoever wrote the last one may have been killed before its sync.
-    pub(super) fn synced_lines(&self, durability: Durability) -> Result<Vec<String>> {
-        loop {
-            let found = self.read()?;
-            if found.lines.is_empty() || durability == Durability::None {
-                return Ok(found.lines);
-            }
-            // Its writer may take a line back that it could not sync.
-            if fsio::ensure_end_synced(self.log.path(), durability)? >= found.whole {
-                return Ok(found.lines);
-            }
+    /// The same, on disk before they are believed: the process that wrote the last one may have been killed before its
+    /// sync. `None` where a writer took lines back meanwhile that it could not sync.
+    ///
+    /// # Errors
+    ///
+    /// That of a sync as well: then what there is is to be written anew ([`write_anew`](Ledger::write_anew)).
+    pub(super) fn synced_lines(&self, durability: Durability) -> Result<Option<Vec<String>>> {
+        let found = self.read()?;
+        if found.lines.is_empty() || durability == Durability::None {
+            return Ok(Some(found.lines));
         }
+        let end = fsio::ensure_end_synced(self.log.path(), durability)?;
+        Ok((end >= found.whole).then_some(found.lines))
     }
 
-    /// Whether what there is could not be synced, so that it is to be written anew, which takes the lock.
+    /// Whether a sync of what there is failed, so that it is to be written anew.
     pub(super) fn is_unsynced(&self) -> Result<bool> {
         Ok(self.log.unsynced.is_there()?)
     }
 
-    /// Writes it anew. Called under the lock.
-    pub(super) fn write_unsynced_anew(&self, durability: Durability) -> Result<()> {
+    /// Writes what could not be synced to a new file. Called under the lock.
+    pub(super) fn write_anew(&self, durability: Durability) -> Result<()> {
+        if !self.is_unsynced()? {
+            self.log.set_unsynced();
+        }
         Ok(self.log.write_unsynced_anew(durability)?)
     }
 

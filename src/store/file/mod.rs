@@ -28,9 +28,11 @@ use chrono::{DateTime, Utc};
 use checkpoint_file::CheckpointFile;
 use dropped_log::DroppedLog;
 pub(super) use durable_file::DurableFile;
-pub(crate) use ledger::file_name as ledger_name;
+pub(crate) use ledger::{file_name as ledger_name, mark_name as ledger_mark};
 pub use options::FileOptions;
-pub(crate) use own_file::folders::{CLAIMS as CLAIMS_FOLDER, LEDGER as LEDGER_FOLDER};
+pub(crate) use own_file::folders::{
+    CLAIMS as CLAIMS_FOLDER, DROPPED_LOG as DROPPED_LOG_FOLDER, LEDGER as LEDGER_FOLDER,
+};
 
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions,

@@ -12,7 +12,7 @@ use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 pub(super) mod folders {
     pub(in crate::store::file) const ARCHIVE: &str = "archive";
     pub(crate) const CLAIMS: &str = "claims";
-    pub(in crate::store::file) const DROPPED_LOG: &str = "overflow";
+    pub(crate) const DROPPED_LOG: &str = "overflow";
     pub(in crate::store::file) const FINGERPRINTS: &str = "files";
     pub(in crate::store::file) const HISTORY: &str = "history";
     pub(crate) const LEDGER: &str = "ledger";

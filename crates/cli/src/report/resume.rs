@@ -65,13 +65,16 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
         ResumeDecision::Refuse => instead(&plan.reasons, restarts),
         ResumeDecision::Restart if restarts => RESTART,
         ResumeDecision::Restart => BEGIN_ANEW,
-        ResumeDecision::Wait => "then ask again",
+        ResumeDecision::Wait => "then look again with `ckpt resume`",
         _ => {
             outcome.exit = outcome.exit.and(exit(plan.decision));
             return;
         }
     };
-    let message = format!("{place}: {}; {advice}", plan.message);
+    let message = match advice {
+        "" => format!("{place}: {}", plan.message),
+        advice => format!("{place}: {}; {advice}", plan.message),
+    };
     outcome.fail(&Failure::exiting(exit(plan.decision), message));
 }
 
@@ -82,12 +85,13 @@ const RESTART: &str = "begin anew with `ckpt restart --because TEXT --session ID
 const BEGIN_ANEW: &str =
     "archive the checkpoint with `ckpt archive --as aborted` and begin anew with `ckpt start`";
 
-/// What to do where a task is not to be resumed.
+/// What to do where a task is not to be resumed; nothing where the message says it.
 fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
     let is_held = |reason: &ResumeReason| matches!(reason, ResumeReason::Held { .. });
     let is_of_another =
         |reason: &ResumeReason| matches!(reason, ResumeReason::OfAnotherTask { .. });
     let is_newer = |reason: &ResumeReason| matches!(reason, ResumeReason::NewerSchema { .. });
+    let is_poisoned = |reason: &ResumeReason| matches!(reason, ResumeReason::Poisoned { .. });
     // The owner of a complete task does not matter.
     let is_over = |reason: &ResumeReason| {
         matches!(reason, ResumeReason::Complete | ResumeReason::NotResumable)
@@ -102,6 +106,8 @@ fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
         }
     } else if reasons.iter().any(is_over) {
         "start another task instead"
+    } else if reasons.iter().any(is_poisoned) && !reasons.iter().any(is_newer) {
+        ""
     } else if reasons.iter().any(is_held) {
         "if the claim is yours, say so with --agent and --session or with --fence; else start another task, or take \
          this one from an owner that is known to be dead with `ckpt claim --agent A --take-over`"

@@ -18,7 +18,7 @@ use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::shell_word;
-use crate::output::Outcome;
+use crate::output::{Outcome, one_line};
 
 /// What is asked for.
 #[derive(Debug, clap::Args)]
@@ -191,7 +191,10 @@ pub(super) fn approved(action: &Action, global: &Global) -> Result<Outcome, Fail
 }
 
 fn not_asked(id: &str) -> Error {
-    Error::refused(format!("the approval of {} was not asked for", quoted(id)))
+    Error::refused(format!(
+        "no agent has asked for the approval of {}; ask for it with `ckpt ask`",
+        quoted(id)
+    ))
 }
 
 /// Prints one approval.
@@ -220,11 +223,15 @@ pub(crate) fn line(record: &ApprovalRecord) -> String {
         ApprovalStatus::Expired => format!(", at {}", stamp(record.expires)),
         _ => String::new(),
     };
+    let decided = match (&record.decided_by, record.status) {
+        (Some(by), ApprovalStatus::Consumed) => format!(", approved by {}", one_line(by)),
+        _ => String::new(),
+    };
     format!(
-        "{status:<12} {}  {}  ({}{expires}{}{}): {}",
+        "{status:<12} {}  {}  ({}{decided}{expires}{}{}): {}",
         stamp(record.since),
         record.id,
-        record.by,
+        one_line(&record.by),
         quoted_in("why:", &record.reason),
         quoted_in("because", &record.because),
         in_one_line(&record.action)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agent_checkpoint::ledger::{EffectRecord, EffectStatus, Ledger, LedgerState, Settlement};
-use agent_checkpoint::resume::{ResumeDecision, ResumeReason};
+use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 use agent_checkpoint::{Error, is_blank, quoted};
 use chrono::SecondsFormat;
 use serde_json::Value;
@@ -130,15 +130,35 @@ pub(super) fn standing(
     }
     let mut unsaid = Outcome::new();
     let judged = resume::judge(target, resume::options(global), false, global, &mut unsaid);
-    let plan = judged.ok()?.0.plan;
-    let is_it = |reason: &ResumeReason| {
-        matches!(
-            reason,
-            ResumeReason::NotBefore { .. } | ResumeReason::Poisoned { .. }
-        )
+    said_by_ledger(&judged.ok()?.0.plan)
+}
+
+/// What a plan says by the ledger alone. Of a task that waits and that another agent has claimed the claim is told instead.
+pub(super) fn said_by_ledger(plan: &ResumePlan) -> Option<(ResumeDecision, String)> {
+    let has = |is: fn(&ResumeReason) -> bool| plan.reasons.iter().any(is);
+    let is_held = has(|reason| matches!(reason, ResumeReason::Held { .. }));
+    // Its message stands over every other.
+    let is_newer = has(|reason| matches!(reason, ResumeReason::NewerSchema { .. }));
+    let message = |own: String| match is_newer {
+        true => own,
+        false => plan.message.clone(),
     };
-    let says = plan.reasons.iter().any(is_it);
-    says.then_some((plan.decision, plan.message))
+    let poisoned = plan.reasons.iter().find_map(|reason| match reason {
+        ResumeReason::Poisoned { attempts, errors } => Some(format!(
+            "Poisoned: {attempts} attempts in a row ended without progress ({})",
+            errors.join("; ")
+        )),
+        _ => None,
+    });
+    if let Some(own) = poisoned {
+        return Some((ResumeDecision::Refuse, message(own)));
+    }
+    let not_before = plan.reasons.iter().find_map(|reason| match reason {
+        ResumeReason::NotBefore { until } => Some(format!("Not before {until}")),
+        _ => None,
+    });
+    let own = not_before.filter(|_| !is_held)?;
+    Some((ResumeDecision::Wait, message(own)))
 }
 
 /// The ledger of a checkpoint, for the owner that the command line names.

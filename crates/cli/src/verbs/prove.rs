@@ -176,7 +176,11 @@ fn report(
                 outcome.exit = outcome.exit.and(reported.exit);
                 return;
             }
-            Err(failure) => refusal = Some(failure),
+            Err(failure) if is_not_taken(&failure) => refusal = Some(failure),
+            Err(failure) => {
+                outcome.fail(&failure);
+                return;
+            }
         }
     }
     if let Some(failure) = refusal {
@@ -185,6 +189,11 @@ fn report(
             failure.message
         ));
     }
+}
+
+/// Whether the format does not take a report, and may take another. Any other failure would meet that one as well.
+fn is_not_taken(failure: &Failure) -> bool {
+    matches!(failure.code, "refused" | "transition" | "unsupported")
 }
 
 /// Runs the command of a proof, whose output is passed on as it comes: past the JSON where that is wanted.

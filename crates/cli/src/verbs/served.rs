@@ -12,11 +12,11 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered, Resume, ResumeDecision};
 use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::{
-    Error, Fence, Handoff, Key, Operation, OperationContext, Report, Revision, RuleContext,
+    Claim, Error, Fence, Handoff, Key, Operation, OperationContext, Report, Revision, RuleContext,
 };
 use chrono::{DateTime, Utc};
 
-use super::{operate, own, resume, start, status};
+use super::{effects, operate, own, resume, start, status};
 use crate::address::Target;
 use crate::args::{Global, Line, Scope, Verb, parse_words};
 use crate::backend::{is_address, shown};
@@ -374,6 +374,23 @@ impl Task {
         let begun = start::begin(&self.target, first, &self.global);
         let begun = begun.map_err(|failure| self.refused(failure))?;
         Ok(begun.is_some())
+    }
+
+    /// Counts the attempt that ended before `claim` was granted, where `before` was the last claim and the checkpoint had
+    /// this hand-off.
+    ///
+    /// # Errors
+    ///
+    /// That it could not be written. The claim stands all the same.
+    pub fn count_take_over(
+        &self,
+        before: Option<&Claim>,
+        claim: &Claim,
+        handoff: &Handoff,
+    ) -> Result<(), Refused> {
+        let ledger = effects::ledger(&self.target, &self.global);
+        let counted = ledger.count_take_over(before, claim, handoff);
+        counted.map(|_| ()).map_err(|error| self.error(error))
     }
 
     /// Makes the task that of the caller, who has claimed it.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use agent_checkpoint::ledger::{LedgerState, Proofs};
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
@@ -15,7 +16,8 @@ use crate::report::checkpoint::View;
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_read(file, global)?;
-    let view = view(&target, global)?;
+    let ledger = effects::ledger(&target, global).state();
+    let view = view(&target, &ledger, global)?;
     let mut outcome = Outcome::new();
     if global.json {
         outcome.json(&view.shown());
@@ -23,7 +25,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
         view.print(&mut outcome, global);
     }
     outcome.exit = Exit::findings_if(view.has_violations());
-    match effects::ledger(&target, global).state() {
+    match ledger {
         Ok(ledger) => {
             effects::tell_doubts(&ledger.effects, &target, &mut outcome);
             approvals::tell_pending(&ledger.approvals, &target, global, &mut outcome);
@@ -42,8 +44,12 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
     Ok(outcome)
 }
 
-/// What is to be shown of a checkpoint.
-pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, Failure> {
+/// What is to be shown of a checkpoint with this ledger.
+pub(super) fn view<'t>(
+    target: &'t Target,
+    ledger: &Result<LedgerState, Error>,
+    global: &Global,
+) -> Result<View<'t>, Failure> {
     let at = |error: Error| target.error(error);
     let stored = target.store().load(&target.key).map_err(at)?;
     let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
@@ -59,9 +65,15 @@ pub(super) fn view<'t>(target: &'t Target, global: &Global) -> Result<View<'t>, 
     let handoff = &mut inspected.handoff;
     handoff.updated_at = handoff.updated_at.take().or(inspected.updated_at.clone());
     let foreign = format.foreign_members(&stored.document).map_err(at)?;
-    // What keeps them from being read keeps nobody from looking at the rest; `run` says it.
-    let ledger = effects::ledger(target, global).state().unwrap_or_default();
-    let proofs = prove::proofs(target, global).unwrap_or_default();
+    // What keeps them from being read keeps no person from looking at the rest; `run` says it.
+    let (ledger, proofs) = match ledger {
+        Ok(state) if !state.proofs.is_empty() => {
+            let proofs = prove::proofs(target, global).unwrap_or_default();
+            (state.clone(), proofs)
+        }
+        Ok(state) => (state.clone(), Proofs::default()),
+        Err(_) => (LedgerState::default(), Proofs::default()),
+    };
     Ok(View::new(
         target, stored, inspected, foreign, ledger, proofs,
     ))

@@ -5,6 +5,7 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Saved, read_document};
 use agent_checkpoint::{ErrorKind, Handoff, RuleContext};
 
+use super::effects;
 use super::show::view;
 use crate::address::Target;
 use crate::args::Global;
@@ -185,7 +186,8 @@ fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Resu
 
 /// Shows the checkpoint that is there, with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
-    let view = view(target, global)?;
+    let ledger = effects::ledger(target, global).state();
+    let view = view(target, &ledger, global)?;
     let options = super::resume::options(global);
     let resume = super::resume::of(target, &options, global)?;
     let mut outcome = Outcome::new();

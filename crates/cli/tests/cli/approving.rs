@@ -43,7 +43,9 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     let look = ["approved", "deploy", OF[0], OF[1]];
     let never = project.expect(4, &look);
     assert!(
-        never.error().contains("\"deploy\" was not asked for"),
+        never.error().contains(
+            "no agent has asked for the approval of \"deploy\"; ask for it with `ckpt ask`"
+        ),
         "{never:?}"
     );
     let asked = project.expect(0, &deploy("ask", &["--why", "the fix is urgent"], DEPLOY));
@@ -57,7 +59,7 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     );
     project.expect(1, &look);
     let early = project.expect(125, &deploy("approved", &[], DEPLOY));
-    assert!(early.error().contains("nobody has decided"), "{early:?}");
+    assert!(early.error().contains("\"deploy\" is pending"), "{early:?}");
 
     let waits = project.expect(4, &["resume", "t.json"]);
     assert!(
@@ -67,7 +69,7 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     assert!(
         waits
             .err
-            .contains("A person is to decide first on \"deploy\"; then ask again"),
+            .contains("A person is to decide first on \"deploy\"; then look again"),
         "{waits:?}"
     );
     let plan = project.expect(4, &["resume", "t.json", "--json"]).json();
@@ -244,7 +246,7 @@ fn what_is_not_run_or_not_asked_says_so_in_its_exit_code() {
     }
     project.expect(0, &["ask", "deploy", "--store", "t.json", "--", "true"]);
     let blank = project.expect(4, &["approve", "deploy", "t.json", "--by", " "]);
-    assert!(blank.error().contains("who decides is a name"), "{blank:?}");
+    assert!(blank.error().contains("who decides is "), "{blank:?}");
 }
 
 #[test]
@@ -259,7 +261,8 @@ fn what_an_agent_asks_can_neither_hide_nor_tell_secrets() {
         project.expect(0, &["show", "t.json", "--json"]),
         project.expect(4, &["resume", "t.json"]),
         project.expect(4, &["resume", "t.json", "--json"]),
-        project.expect(0, &["approve", "deploy", "t.json", "--by", "An\u{1b}n"]),
+        project.expect(4, &["approve", "deploy", "t.json", "--by", "An\u{1b}n"]),
+        project.expect(0, &["approve", "deploy", "t.json", "--by", "Ann"]),
         project.expect(0, &["approved", "deploy", "--store", "t.json"]),
     ];
     for run in &runs {
@@ -293,7 +296,35 @@ fn a_converted_checkpoint_has_the_approvals_of_its_task() {
     let run = [
         "approved", "deploy", "--store", "b.json", "--", "sh", "-c", DEPLOY,
     ];
-    project.expect(3, &run);
+    // What is approved is approved once, and the checkpoint that was converted is there besides.
+    let refused = project.expect(125, &run);
+    assert!(refused.error().contains("ask anew"), "{refused:?}");
+    project.expect(3, &deploy("approved", &[], DEPLOY));
+    assert_eq!(deployed(&project), 1);
+}
+
+/// What ran without an approval, or with that of another command, is no answer to one that was approved.
+#[test]
+fn another_command_than_was_approved_gets_no_answer() {
+    let project = Project::with("t.json", TASK);
+    project.expect(0, &deploy("ask", &[], DEPLOY));
+    // Without its approval nothing runs under the id.
+    let without = project.expect(125, &deploy("once", &[], DEPLOY));
+    assert!(
+        without.error().contains("comes without its approval"),
+        "{without:?}"
+    );
+    project.expect(0, &["approve", "deploy", "t.json", "--by", "Ann"]);
+    project.expect(3, &deploy("approved", &[], DEPLOY));
+    let again = project.expect(3, &deploy("approved", &[], DEPLOY));
+    assert!(again.err.contains("nothing was run"), "{again:?}");
+    let other = project.expect(125, &deploy("approved", &[], "echo other"));
+    assert!(
+        other
+            .error()
+            .contains("not with an approval of this command"),
+        "{other:?}"
+    );
     assert_eq!(deployed(&project), 1);
 }
 

@@ -166,6 +166,11 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
         ),
         "{refused:?}"
     );
+    // The message has the next step.
+    assert!(
+        refused.err.contains("--reset-attempts") && !refused.err.contains("another task"),
+        "{refused:?}"
+    );
     project.expect(0, &["release", "t.json", "--fence", &fence]);
     let json = project.expect(4, &["resume", "t.json", "--json"]).json();
     let reasons = json["plan"]["reasons"].as_array().unwrap();
@@ -176,6 +181,13 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
     let status = project.ckpt(&["status", "t.json", "--json"]).json();
     assert_eq!(status["rows"][0]["next"]["decision"], "refuse");
     assert_eq!(status["totals"]["resumable"], 0);
+    for words in [
+        &["status", "t.json"][..],
+        &["status", "t.json", "--markdown"],
+    ] {
+        let table = project.ckpt(words).out;
+        assert!(table.contains("poisoned"), "{table}");
+    }
     let doctor = project.expect(1, &["doctor", "."]).out;
     assert!(
         doctor.contains("ckpt claim ./t.json --reset-attempts"),
@@ -193,4 +205,42 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
         &["claim", "t.json", "--agent", "fay", "--reset-attempts"],
     );
     assert!(again.err.contains("no attempts were counted"), "{again:?}");
+}
+
+#[test]
+fn a_task_that_its_owner_lets_wait_is_not_poisoned() {
+    let project = Project::with("t.json", TASK);
+    let claim = ["claim", "t.json", "--agent", "dev", "--for", "1h"];
+    let fence = project.expect(0, &claim).out.trim().to_owned();
+    let limit = [
+        "rate-limit",
+        "--until",
+        "2099-01-01T00:00:00Z",
+        "--store",
+        "t.json",
+        "--agent",
+        "dev",
+        "--fence",
+        &fence,
+    ];
+    project.expect(0, &limit);
+    let doctor = project.ckpt(&["doctor", "."]);
+    assert!(
+        !doctor.out.contains("poisoned") && !doctor.out.contains("claimed the task"),
+        "{doctor:?}"
+    );
+    let shown = project.expect(0, &["show", "t.json"]);
+    assert!(
+        !shown.err.contains("refuse: ") && !shown.err.contains("claimed the task"),
+        "{shown:?}"
+    );
+
+    project.expect(0, &["release", "t.json", "--fence", &fence]);
+    let shown = project.expect(0, &["show", "t.json"]);
+    assert!(
+        shown.err.contains("note: wait: Not before 2099-01-01"),
+        "{shown:?}"
+    );
+    let doctor = project.ckpt(&["doctor", "."]).out;
+    assert!(!doctor.contains("poisoned"), "{doctor}");
 }

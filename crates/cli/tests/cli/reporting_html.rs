@@ -685,6 +685,70 @@ fn an_effect_in_doubt_is_to_be_looked_at() {
     );
 }
 
+/// Whether the timeline of the task `t` has such an entry, at any time.
+#[cfg(unix)]
+#[track_caller]
+fn tells(page: &Node, kind: &str, text: &str) {
+    let entries = timeline(page, "t");
+    let mut of_kind = entries.iter().filter(|entry| entry.1 == kind);
+    assert!(
+        of_kind.any(|entry| entry.2.contains(text)),
+        "{kind} {text}: {entries:#?}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_waits_for_a_person_is_to_be_looked_at() {
+    let project = Project::with("t.json", TASK);
+    project.write("src/a.rs", "a");
+    let page = |project: &Project| parse(&project.ckpt(&["report", "t.json", "--html", "-"]).out);
+    let ask = ["ask", "deploy", "--store", "t.json", "--", "make", "deploy"];
+    project.expect(0, &ask);
+    let asked = page(&project);
+    let list = asked.all("section")[0].text();
+    for text in [
+        "a person is to decide first",
+        "may this be done, once",
+        "make deploy",
+    ] {
+        assert!(list.contains(text), "{text}: {list}");
+    }
+    assert!(
+        asked.text().contains("wait: A person is to decide first"),
+        "{}",
+        asked.text()
+    );
+    tells(&asked, "approval", "deploy: asked for");
+
+    project.expect(0, &["approve", "deploy", "t.json", "--by", "Ann"]);
+    project.ckpt(&["prove", "Made a", "--store", "t.json", "--", "false"]);
+    let approved = page(&project);
+    let list = approved.all("section")[0].text();
+    assert!(!list.contains("may this be done"), "{list}");
+    tells(&approved, "approval", "decided by Ann");
+    tells(&approved, "proof", "Made a: the proof failed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_poisoned_task_is_to_be_looked_at() {
+    let project = Project::with("t.json", TASK);
+    for agent in ["ann", "bob", "cyd", "dan", "eve"] {
+        project.expect(0, &["claim", "t.json", "--agent", agent, "--take-over"]);
+    }
+    let now = ["--now", "2026-03-02T08:06:00Z"];
+    let words = [&["report", "t.json", "--html", "-"][..], &now].concat();
+    let page = parse(&project.ckpt(&words).out);
+    let list = page.all("section")[0].text();
+    assert!(
+        list.contains("poisoned") && list.contains("Poisoned: 3 attempts in a row"),
+        "{list}"
+    );
+    assert!(page.text().contains("refuse: Poisoned"), "{}", page.text());
+    tells(&page, "attempt", "the attempt of ann ended without success");
+}
+
 /// The time is that of a build for tests, which is several times slower than a released one.
 #[test]
 fn a_page_of_a_thousand_tasks_stays_small() {

@@ -88,6 +88,36 @@ fn an_agent_goes_on_where_a_killed_one_stopped() {
 }
 
 #[test]
+fn a_task_at_which_one_server_after_the_other_is_killed_is_refused() {
+    let (_folder, store) = place();
+    let mut client = Client::with(&store, &["--agent", "dev"]);
+    let fence = client.begin("T-1", &["One", "Two"]);
+    let started = json!([{ "op": "step start", "text": "One" }]);
+    client.done(
+        "report",
+        json!({ "key": "T-1", "fence": fence, "operations": started }),
+    );
+    client.kill();
+    let carry_on = json!({ "key": "T-1", "carry_on": true });
+    for _ in 0..3 {
+        let mut client = Client::with(&store, &["--agent", "dev"]);
+        let begun = client.done("begin", carry_on.clone());
+        assert_eq!(begun["outcome"], "carried_on");
+        client.kill();
+    }
+    let mut last = Client::with(&store, &["--agent", "dev"]);
+    let refused = last.refused("begin", carry_on);
+    for said in [
+        "refused: ",
+        "Poisoned: 3 attempts in a row ended without progress",
+        "--reset-attempts",
+        "nothing was claimed or written",
+    ] {
+        assert!(refused.contains(said), "{said}: {refused}");
+    }
+}
+
+#[test]
 fn another_agent_goes_on_once_the_task_was_handed_over() {
     let (_folder, store) = place();
     let mut client = Client::of(&store);

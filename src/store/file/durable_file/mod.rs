@@ -155,10 +155,20 @@ impl<'o> DurableFile<'o> {
             return ledger.lines();
         }
         let durability = self.options.durability;
-        if ledger.is_unsynced()? {
-            self.locked(|| ledger.write_unsynced_anew(durability))?;
+        for _ in 0..FOREIGN_CHANGES {
+            if ledger.is_unsynced()? {
+                self.locked(|| ledger.write_anew(durability))?;
+            }
+            match ledger.synced_lines(durability) {
+                Ok(Some(lines)) => return Ok(lines),
+                Ok(None) => {}
+                Err(error) if is_of_a_sync(&error) => {
+                    self.locked(|| ledger.write_anew(durability))?;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        ledger.synced_lines(durability)
+        Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
     /// Adds a line to the ledger where it has so many lines; `false` where it has another number.
@@ -212,4 +222,11 @@ impl<'o> DurableFile<'o> {
         let checked = check_size(text, self.options.max_bytes);
         checked.map_err(|error| error.with_path(&self.path))
     }
+}
+
+/// Whether what was read could not be synced.
+fn is_of_a_sync(error: &Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|source| source.downcast_ref::<FileError>());
+    source.is_some_and(FileError::is_of_a_sync)
 }

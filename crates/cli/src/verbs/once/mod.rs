@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
-    Approval, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus, Receipt, Settlement,
+    Approval, ApprovalRecord, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus,
+    Ledger, Receipt, Settlement,
 };
 use chrono::SecondsFormat;
 
@@ -93,7 +94,10 @@ impl Once {
         target.require_file()?;
         let at = |error| target.error(error);
         let mut effect = Effect::with_id(&self.id).map_err(at)?;
-        if let Some(how) = &self.how {
+        let by_check = |check: &String| {
+            format!("`{check}` ends with 0 where it took place, and with 1 where it did not")
+        };
+        if let Some(how) = self.how.clone().or(self.check.as_ref().map(by_check)) {
             effect = effect.with_check(how);
         }
         if let Some(approval) = &self.approval {
@@ -121,7 +125,10 @@ impl Once {
                         }
                     }
                 }
-                Some((EffectStatus::Done { receipt }, _)) => return Ok(self.again(&receipt)),
+                Some((EffectStatus::Done { receipt }, record)) => {
+                    self.refuse_another(&ledger, &target)?;
+                    return Ok(self.again(&receipt, &record));
+                }
                 Some((EffectStatus::InProgress, record)) => {
                     return Err(self.not_run(&target, &in_progress(&record)));
                 }
@@ -141,6 +148,25 @@ impl Once {
                 }
             }
         }
+    }
+
+    /// Refuses to answer with what another command gave: that one was approved, or none was.
+    fn refuse_another(&self, ledger: &Ledger, target: &Target) -> Result<(), Failure> {
+        let Some(approval) = &self.approval else {
+            return Ok(());
+        };
+        let state = ledger.state().map_err(|error| target.error(error))?;
+        let is_of_this = |record: &ApprovalRecord| {
+            record.effect.as_deref() == Some(&*self.id) && record.digest == approval.digest()
+        };
+        if state.approvals.iter().any(is_of_this) {
+            return Ok(());
+        }
+        let why = format!(
+            "{} took place, and not with an approval of this command: ask under another ID",
+            self.id
+        );
+        Err(self.not_run(target, &why))
     }
 
     /// Lets the command run, and records how it ended.
@@ -209,7 +235,7 @@ impl Once {
     }
 
     /// What came of the command when it ran: its output, and its exit code.
-    fn again(&self, receipt: &Receipt) -> Outcome {
+    fn again(&self, receipt: &Receipt, record: &EffectRecord) -> Outcome {
         let mut outcome = Outcome::new();
         outcome.code = Some(0);
         let Ok(output) = receipt.read::<Output>() else {
@@ -221,6 +247,14 @@ impl Once {
         };
         output.stdout.write_to(io::stdout());
         output.stderr.write_to(io::stderr());
+        outcome.note(format!(
+            "nothing was run: {} took place at {} by {} with exit code {}, and this is its output; what is to be done once \
+             more has another ID",
+            self.id,
+            record.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+            record.by,
+            output.code
+        ));
         let omitted = output.stdout.omitted + output.stderr.omitted;
         if omitted > 0 {
             outcome.note(format!(

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use agent_checkpoint::Timestamp;
 use agent_checkpoint::fleet::{Fleet, Place, Row, RowState, SkipReason};
-use agent_checkpoint::resume::ResumeDecision;
+use agent_checkpoint::ledger::Waiting;
+use agent_checkpoint::resume::{ResumeDecision, ResumeReason};
 use chrono::{DateTime, SecondsFormat, Utc};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
@@ -16,7 +17,8 @@ use super::shown::Shown;
 use super::style;
 use super::timeline::{Entry, Kind, Time, grounds};
 use crate::failure::Failure;
-use crate::verbs::status::tables::{age, progress, span, summary};
+use crate::verbs::effects::said_by_ledger;
+use crate::verbs::status::tables::{age, is_poisoned, progress, span, summary};
 
 /// What every page begins with, and by which an earlier one is known. The template has it, too.
 pub(super) const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -255,7 +257,10 @@ fn line(row: &Row, section: Option<usize>, now: DateTime<Utc>) -> Line {
 }
 
 fn verdict(row: &Row) -> Verdict {
-    let result = row.result();
+    let result = match is_poisoned(row) {
+        true => "poisoned",
+        false => row.result(),
+    };
     let class = match result {
         "active" | "finished" => "good",
         "late" | "waiting" | "blocked" | "clock_suspect" | "unknown" => "warn",
@@ -271,22 +276,51 @@ fn verdict(row: &Row) -> Verdict {
 /// Whether a person should look at a task: also where it is well judged and waits for one.
 fn needs_attention(row: &Row, task: Option<&Task>) -> bool {
     let waits = row.liveness().is_some_and(|it| it.as_str() == "blocked");
-    let is_asked = task.is_some_and(|task| !in_doubt(task).is_empty());
-    row.needs_attention() || waits || is_asked
+    let is_asked = task.is_some_and(|task| !in_doubt(task).is_empty() || poisoned(task).is_some());
+    row.needs_attention() || waits || is_asked || awaits_approval(row, task)
+}
+
+/// Whether a person is to decide on something, also where the task waits for a time as well.
+fn awaits_approval(row: &Row, task: Option<&Task>) -> bool {
+    let is_it = |reason: &ResumeReason| matches!(reason, ResumeReason::AwaitsApproval { .. });
+    matches!(row.waiting, Some(Waiting::Approval { .. }))
+        || task.is_some_and(|task| task.resume.plan.reasons.iter().any(is_it))
+}
+
+/// Why no agent goes on with a task before a person has mended it, where that is so.
+fn poisoned(task: &Task) -> Option<String> {
+    let (decision, message) = said_by_ledger(&task.resume.plan)?;
+    (decision == ResumeDecision::Refuse).then_some(message)
 }
 
 /// Why a person should look at a task.
 fn why(row: &Row, task: Option<&Task>) -> Shown {
-    let mut texts = match &row.state {
-        RowState::Checkpoint { liveness } => vec![grounds(liveness)],
-        RowState::Corrupt { reason } | RowState::Unreadable { reason } => vec![reason.clone()],
-        RowState::Missing => vec!["it should have a checkpoint and has none".to_owned()],
-        _ => Vec::new(),
-    };
+    let mut texts = Vec::new();
+    let is_asked = awaits_approval(row, task);
+    if is_asked {
+        texts.push("a person is to decide first".to_owned());
+    }
+    // What a person has to do comes first: the end of a long text is not shown.
+    if let Some(task) = task {
+        if is_asked {
+            // Those about approvals are the last.
+            texts.extend(task.resume.plan.questions.iter().rev().cloned());
+        }
+        texts.extend(poisoned(task));
+    }
+    match &row.state {
+        RowState::Checkpoint { liveness } => texts.push(grounds(liveness)),
+        RowState::Corrupt { reason } | RowState::Unreadable { reason } => {
+            texts.push(reason.clone());
+        }
+        RowState::Missing => texts.push("it should have a checkpoint and has none".to_owned()),
+        _ => {}
+    }
     if let Some(task) = task {
         texts.extend(task.resume.handoff.blockers.iter().cloned());
         let doubts = in_doubt(task);
-        if !doubts.is_empty() {
+        // With an approval they are among the questions.
+        if !doubts.is_empty() && !is_asked {
             let doubts = doubts.join(", ");
             texts.push(format!("nothing says whether it took place: {doubts}"));
         }
@@ -348,7 +382,7 @@ fn facts(row: &Row, task: &Task) -> Vec<Fact> {
     let left = handoff.pending.iter();
     let is_begun = |step: &&String| handoff.in_progress.iter().any(|it| it.text == **step);
     fact("Still to do", listed(left.filter(|step| !is_begun(step))));
-    if resume.plan.decision != ResumeDecision::Refuse {
+    if !resume.plan.reasons.contains(&ResumeReason::Complete) {
         let message = &resume.plan.message;
         let decision = resume.plan.decision.as_str();
         fact("To go on", Shown::all([format!("{decision}: {message}")]));

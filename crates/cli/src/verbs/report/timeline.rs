@@ -1,14 +1,15 @@
 //! What happened to a task, in the order of its times.
 //!
 //! The checkpoint lists finished steps and decisions, mostly with times; the history has the states between which its agent
-//! and its plan changed; the ledger has the effects. Between two of these signals the agent was silent.
+//! and its plan changed; the ledger has effects, approvals, proofs and attempts that ended. Between two of these signals the
+//! agent was silent.
 
 use std::collections::BTreeSet;
 
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
 use agent_checkpoint::fleet::Row;
 use agent_checkpoint::json::Document;
-use agent_checkpoint::ledger::EffectStatus;
+use agent_checkpoint::ledger::{ApprovalStatus, EffectStatus};
 use agent_checkpoint::liveness::{Liveness, Pulse, Thresholds};
 use agent_checkpoint::resume::Resume;
 use agent_checkpoint::{CheckpointStoreExt, Handoff, RuleContext, Timestamp};
@@ -73,6 +74,9 @@ pub(super) enum Kind {
     Blocked,
     Unblocked,
     Effect,
+    Approval,
+    Proof,
+    Attempt,
     Claim,
     Late,
     Gap,
@@ -103,6 +107,9 @@ impl Kind {
             Kind::Blocked => "blocked",
             Kind::Unblocked => "unblocked",
             Kind::Effect => "effect",
+            Kind::Approval => "approval",
+            Kind::Proof => "proof",
+            Kind::Attempt => "attempt",
             Kind::Claim => "claim",
             Kind::Late => "late",
             Kind::Gap => "gap",
@@ -131,6 +138,9 @@ impl Timeline {
         past.add_states(&states.known, &resume.handoff, resume);
         past.add_hand_overs(&resume.handoff);
         past.add_effects(resume);
+        past.add_approvals(resume);
+        past.add_proofs(resume);
+        past.add_attempts(resume);
         past.add_claim(row);
         past.add_silences(&states.known, thresholds);
         past.add_present_silence(row);
@@ -460,6 +470,61 @@ impl Past {
         }
     }
 
+    /// Each approval as it was asked for, decided or used last.
+    fn add_approvals(&mut self, resume: &Resume) {
+        for approval in &resume.ledger.approvals {
+            let (status, at) = match approval.status {
+                ApprovalStatus::Pending => ("asked for", approval.since),
+                ApprovalStatus::Approved => ("approved", approval.since),
+                ApprovalStatus::Denied => ("denied", approval.since),
+                ApprovalStatus::Consumed => ("approved, and consumed", approval.since),
+                _ => ("expired", approval.expires),
+            };
+            let entry = self.add(Kind::Approval, at, format!("{}: {status}", approval.id));
+            entry.details.push(approval.action.clone());
+            let why = [&approval.reason, &approval.because];
+            entry.details.extend(why.into_iter().flatten().cloned());
+            entry
+                .details
+                .push(format!("asked for by {}", approval.asked_by));
+            let decided = approval.decided_by.as_ref();
+            entry
+                .details
+                .extend(decided.map(|by| format!("decided by {by}")));
+            if approval.status == ApprovalStatus::Consumed {
+                entry.details.push(format!("consumed by {}", approval.by));
+            }
+        }
+    }
+
+    fn add_proofs(&mut self, resume: &Resume) {
+        for proof in &resume.ledger.proofs {
+            let of: Vec<&str> = proof.of.iter().map(String::as_str).collect();
+            let end = match proof.passed() {
+                true => "the proof passed",
+                false => "the proof failed",
+            };
+            let entry = self.add(Kind::Proof, proof.at, format!("{}: {end}", some(&of)));
+            entry.details.push(proof.command_line());
+            entry.details.push(format!("by {}", proof.by));
+        }
+    }
+
+    /// The attempts that ended without success, since the last progress.
+    fn add_attempts(&mut self, resume: &Resume) {
+        for attempt in &resume.ledger.attempts {
+            let text = match &attempt.over {
+                Some(owner) => format!("the attempt of {owner} ended without success"),
+                None => format!("the attempt of {} failed", attempt.by),
+            };
+            let entry = self.add(Kind::Attempt, attempt.at, text);
+            entry.details.push(attempt.error.clone());
+            if attempt.over.is_some() {
+                entry.details.push(format!("found by {}", attempt.by));
+            }
+        }
+    }
+
     /// A claim that ran out.
     fn add_claim(&mut self, row: &Row) {
         let Some(owner) = &row.owner else { return };
@@ -604,7 +669,7 @@ fn in_words(change: &Change) -> String {
 }
 
 fn from_to(from: Option<&str>, to: Option<&str>) -> String {
-    let name = |agent: Option<&str>| agent.unwrap_or("nobody").to_owned();
+    let name = |agent: Option<&str>| agent.unwrap_or("no agent").to_owned();
     format!("{} → {}", name(from), name(to))
 }
 

@@ -64,12 +64,18 @@ fn cells(row: &Row, now: DateTime<Utc>) -> [String; 10] {
     ]
 }
 
-/// The result, or what it waits for.
+/// The result, or what it waits for, or that attempt after attempt at it failed.
 fn result(row: &Row) -> String {
     match &row.waiting {
         Some(waiting) => format!("waits {waiting}"),
+        None if is_poisoned(row) => "poisoned".to_owned(),
         None => row.result().replace('_', " "),
     }
+}
+
+/// Whether the plan of a row refuses it because attempt after attempt failed.
+pub(in crate::verbs) fn is_poisoned(row: &Row) -> bool {
+    row.next.as_ref().is_some_and(|next| next.poisoned)
 }
 
 /// `65% (13/20)`, as far as it is known.
@@ -214,7 +220,9 @@ pub(super) fn markdown(fleet: &Fleet) -> String {
         };
         let result = result(row);
         let status = match (&row.status, row.result()) {
-            (Some(status), _) if row.waiting.is_some() => format!("{status} ({result})"),
+            (Some(status), _) if row.waiting.is_some() || is_poisoned(row) => {
+                format!("{status} ({result})")
+            }
             (Some(status), "active" | "finished" | "blocked" | "waiting") => status.clone(),
             (Some(status), _) => format!("{status} ({result})"),
             (None, _) => result,
