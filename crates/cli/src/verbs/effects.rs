@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use agent_checkpoint::ledger::{EffectRecord, EffectStatus, Ledger, LedgerState, Settlement};
+use agent_checkpoint::ledger::{
+    EffectRecord, EffectStatus, Ledger, LedgerState, Receipt, Settlement,
+};
 use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 use agent_checkpoint::{Error, is_blank, quoted};
 use chrono::SecondsFormat;
@@ -189,13 +191,23 @@ pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
     )
 }
 
+/// With which code a command ended that `ckpt once` ran.
+fn exit_code(receipt: &Receipt) -> Option<u64> {
+    let value: Value = receipt.read().ok()?;
+    value.get("stdout")?;
+    value.get("code")?.as_u64()
+}
+
 /// An effect in a line.
 pub(crate) fn line(effect: &EffectRecord) -> String {
     let status = match &effect.status {
-        EffectStatus::Done { .. } => "done",
-        EffectStatus::NotDone => "not done",
-        EffectStatus::InProgress => "in progress",
-        _ => "in doubt",
+        EffectStatus::Done { receipt } => match exit_code(receipt) {
+            None | Some(0) => "done".to_owned(),
+            Some(code) => format!("done, exit {code}"),
+        },
+        EffectStatus::NotDone => "not done".to_owned(),
+        EffectStatus::InProgress => "in progress".to_owned(),
+        _ => "in doubt".to_owned(),
     };
     let since = effect.since.to_rfc3339_opts(SecondsFormat::Secs, true);
     format!("{status:<12} {since}  {}  ({})", effect.id, effect.by)

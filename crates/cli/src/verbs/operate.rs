@@ -270,6 +270,14 @@ pub(super) fn change(
     saved::report_of_plan(&mut outcome, target, global, &reported.saved, &lines, &left);
     for report in reports {
         heed_context(&report.operation, &mut outcome);
+        if let Some(until) = report.operation.until()
+            && until <= super::now(global)
+        {
+            outcome.warn(format!(
+                "{} is past: the task waits for no time",
+                stamp(until)
+            ));
+        }
     }
     Ok(outcome)
 }
@@ -546,10 +554,13 @@ fn words(operation: &Operation, after: &Handoff) -> String {
     }
 }
 
+fn stamp(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 /// A time that is waited for, behind what waits.
 fn until_text(until: Option<DateTime<Utc>>) -> String {
-    let text = |until: DateTime<Utc>| until.to_rfc3339_opts(SecondsFormat::Secs, true);
-    until.map_or_else(String::new, |until| format!(" until {}", text(until)))
+    until.map_or_else(String::new, |until| format!(" until {}", stamp(until)))
 }
 
 /// Whether the words for an operation say what state the task is in.

@@ -77,10 +77,21 @@ pub(super) fn check(file: Option<&Path>, rerun: bool, global: &Global) -> Result
     let mut now = proofs(&target, global)?;
     if rerun {
         for Rerun { of, proof, .. } in now.reruns() {
-            prove_all(&of, &proof, &target, global, &mut outcome)?;
-            outcome.is_done = true;
+            // One that cannot be run keeps none of the others from it.
+            match prove_all(&of, &proof, &target, global, &mut outcome) {
+                Ok(_) => outcome.is_done = true,
+                Err(failure) => outcome.fail(&failure),
+            }
         }
         now = proofs(&target, global)?;
+        for item in now.items() {
+            if matches!(&item.status, ProofStatus::Failed { changed } if changed.is_empty()) {
+                outcome.note(format!(
+                    "{}: no file changed since it failed; `ckpt prove` runs it all the same",
+                    item.item
+                ));
+            }
+        }
     }
     let reruns = now.reruns();
     if global.json {

@@ -203,7 +203,7 @@ fn an_effect_happens_once_until_its_complete_task_is_archived() {
         for words in [&once, &again] {
             assert_eq!(task.project.expect(3, words).out, "sent\n");
         }
-        task.says(0, &["effects"], "done ");
+        task.says(0, &["effects"], "done, exit 3 ");
         task.run(0, &["archive", "--as", "complete"]);
         task.run(0, &["start", "--plan", "More"]);
         assert_eq!(task.project.expect(0, &again).out, "sent twice\n");

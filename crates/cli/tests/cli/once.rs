@@ -37,7 +37,7 @@ fn a_command_runs_once_and_its_output_and_code_come_again() {
     assert_eq!(project.read("t.json"), TASK);
     let list = project.expect(0, &["effects", "t.json"]).out;
     assert!(
-        list.starts_with("done ") && list.contains("  mail  (ckpt)"),
+        list.starts_with("done, exit 3 ") && list.contains("  mail  (ckpt)"),
         "{list}"
     );
     let other = ["once", "another", OF[0], OF[1], "--", "sh", "-c", SEND];

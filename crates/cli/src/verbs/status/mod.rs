@@ -229,6 +229,9 @@ fn print(fleet: Fleet, how: &Status, global: &Global, outcome: &mut Outcome) {
             }
         }
     }
+    if how.due && fleet.rows().is_empty() {
+        outcome.note("nothing is due");
+    }
     if (how.resumable || how.due) && !how.markdown {
         for row in fleet.rows() {
             if let Some(next) = &row.next {
