@@ -114,6 +114,11 @@ impl AppendedFile {
         self.file
             .write(&bytes, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
+        if durability != Durability::None
+            && let Ok(Some(found)) = fsio::look(self.path())
+        {
+            fsio::note_end(&found);
+        }
         self.unsynced.remove(Durability::None)
     }
 

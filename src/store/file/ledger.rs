@@ -32,6 +32,16 @@ pub(crate) fn mark_name(file: &OsStr, slot: Option<&str>) -> OsString {
     name
 }
 
+/// What is known of the lines of a ledger on disk.
+pub(super) enum Synced {
+    /// They are there.
+    Lines(Vec<String>),
+    /// A writer took lines back meanwhile that it could not sync.
+    TakenBack,
+    /// They could not be synced, and are to be [written anew](Ledger::write_anew).
+    Failed,
+}
+
 /// The lines of a ledger.
 #[derive(Default)]
 struct Lines {
@@ -57,18 +67,18 @@ impl Ledger {
     }
 
     /// The same, on disk before they are believed: the process that wrote the last one may have been killed before its
-    /// sync. `None` where a writer took lines back meanwhile that it could not sync.
-    ///
-    /// # Errors
-    ///
-    /// That of a sync as well: then what there is is to be written anew ([`write_anew`](Ledger::write_anew)).
-    pub(super) fn synced_lines(&self, durability: Durability) -> Result<Option<Vec<String>>> {
+    /// sync.
+    pub(super) fn synced_lines(&self, durability: Durability) -> Result<Synced> {
         let found = self.read()?;
         if found.lines.is_empty() || durability == Durability::None {
-            return Ok(Some(found.lines));
+            return Ok(Synced::Lines(found.lines));
         }
-        let end = fsio::ensure_end_synced(self.log.path(), durability)?;
-        Ok((end >= found.whole).then_some(found.lines))
+        match fsio::ensure_end_synced(self.log.path(), durability) {
+            Ok(end) if end >= found.whole => Ok(Synced::Lines(found.lines)),
+            Ok(_) => Ok(Synced::TakenBack),
+            Err(error) if error.is_of_a_sync() => Ok(Synced::Failed),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether a sync of what there is failed, so that it is to be written anew.

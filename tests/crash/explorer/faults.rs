@@ -88,6 +88,10 @@ impl Watch for Failing {
             call.path.display()
         );
         if !(self.which)(number, call) {
+            if matches!(call.operation, Operation::Rename) {
+                // Another file has the name from now on, or none.
+                self.not_synced.remove(call.path);
+            }
             return Verdict::Go;
         }
         self.failed.push(Failed {

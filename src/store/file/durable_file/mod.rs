@@ -19,7 +19,7 @@ use super::claims::ClaimsFile;
 use super::dropped_log::DroppedLog;
 use super::fingerprints::FingerprintsFile;
 use super::history::History;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Synced};
 use super::own_file;
 use super::saved::SavedNote;
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Key, Result, Revision};
@@ -159,13 +159,10 @@ impl<'o> DurableFile<'o> {
             if ledger.is_unsynced()? {
                 self.locked(|| ledger.write_anew(durability))?;
             }
-            match ledger.synced_lines(durability) {
-                Ok(Some(lines)) => return Ok(lines),
-                Ok(None) => {}
-                Err(error) if is_of_a_sync(&error) => {
-                    self.locked(|| ledger.write_anew(durability))?;
-                }
-                Err(error) => return Err(error),
+            match ledger.synced_lines(durability)? {
+                Synced::Lines(lines) => return Ok(lines),
+                Synced::TakenBack => {}
+                Synced::Failed => self.locked(|| ledger.write_anew(durability))?,
             }
         }
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
@@ -222,11 +219,4 @@ impl<'o> DurableFile<'o> {
         let checked = check_size(text, self.options.max_bytes);
         checked.map_err(|error| error.with_path(&self.path))
     }
-}
-
-/// Whether what was read could not be synced.
-fn is_of_a_sync(error: &Error) -> bool {
-    let source = std::error::Error::source(error);
-    let source = source.and_then(|source| source.downcast_ref::<FileError>());
-    source.is_some_and(FileError::is_of_a_sync)
 }
