@@ -402,6 +402,10 @@ const NO_CHANGES: [Change; 6] = [
 
 fn write_over(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
+    // A change before may have left nothing in it.
+    if bytes.is_empty() {
+        bytes.push(b'x');
+    }
     change(&mut bytes);
     fs::write(path, bytes).unwrap();
 }
