@@ -353,7 +353,13 @@ const CHANGES: [Change; 8] = [
         set_time(path, time);
     },
     |path, _| write_over(path, |bytes| bytes.push(b'+')),
-    |path, _| write_over(path, |bytes| bytes.truncate(bytes.len() - 1)),
+    // Nothing is left empty, as others change its first byte.
+    |path, _| {
+        write_over(path, |bytes| match bytes.len() {
+            1 => bytes.push(b'+'),
+            length => bytes.truncate(length - 1),
+        })
+    },
     |path, _| fs::remove_file(path).unwrap(),
     |path, _| {
         let mut bytes = fs::read(path).unwrap();
@@ -402,10 +408,6 @@ const NO_CHANGES: [Change; 6] = [
 
 fn write_over(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
-    // A change before may have left nothing in it.
-    if bytes.is_empty() {
-        bytes.push(b'x');
-    }
     change(&mut bytes);
     fs::write(path, bytes).unwrap();
 }
