@@ -75,7 +75,7 @@
 //! | [`fleet`] | many checkpoints of any formats, judged together |
 //! | [`Checkpoints`] | the typed view of a store: lenient reading, limits, stamps, redaction, updates |
 //! | [`resume`] | plan and prompt |
-//! | [`ledger`] | effects outside of the checkpoint that must not happen twice, and proofs that work is done |
+//! | [`ledger`] | what really happened: effects that must not happen twice, proofs, approvals, times to wait for, failed attempts |
 //! | [`liveness`] | heartbeats and progress against a clock |
 //! | [`staleness`] | files against a checkpoint |
 //! | [`difference`] | what changed between two states of a checkpoint |

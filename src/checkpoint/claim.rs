@@ -399,8 +399,8 @@ fn end(now: DateTime<Utc>, time_to_live: Duration) -> Result<DateTime<Utc>> {
         .ok_or_else(|| Error::refused("a claim cannot stand for that long"))
 }
 
-/// A time for a message.
-pub(super) fn stamp(time: DateTime<Utc>) -> String {
+/// A time in a sentence.
+pub(crate) fn stamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 

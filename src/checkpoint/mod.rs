@@ -44,6 +44,7 @@ use serde::de::DeserializeOwned;
 
 #[cfg(feature = "proptest")]
 pub(crate) use arbitrary::arbitrary;
+pub(crate) use claim::stamp;
 pub use claim::{Claim, ClaimRequest, Fence, Fenced};
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use context_use::{ContextLevel, ContextUse};

@@ -207,8 +207,8 @@ impl<C> Checkpoints<C> {
         &*self.store
     }
 
-    /// The ledger of a task: its effects outside of the checkpoint, which no resume repeats blindly, and its proofs. `by` names the owner in
-    /// what is added; a [`Recorder`](crate::recorder::Recorder) has its own.
+    /// The ledger of a task: its effects, proofs and approvals. `by` names the owner in what is added; a
+    /// [`Recorder`](crate::recorder::Recorder) has its own.
     #[must_use]
     pub fn ledger(&self, key: &Key, by: impl Into<String>) -> Ledger {
         Ledger::new(Arc::clone(&self.store), key, by)

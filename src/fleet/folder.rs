@@ -313,7 +313,6 @@ impl Scan<'_> {
         let stamp_of = |path: PathBuf| Some(FileStamp::of(&fsio::look(&path).ok().flatten()?));
         let claims = record.and_then(stamp_of);
         let ledger = around.ledger_of(path, None).and_then(stamp_of);
-        let has_ledger = ledger.is_some() || around.has_ledger(path, None);
         let (document, stamp) = match self.read(path) {
             Ok(Some(read)) => read,
             // Removed since the folder was listed.
@@ -342,7 +341,7 @@ impl Scan<'_> {
         }
         let mut found = Found::in_file(path, &document, format, layout, role);
         found.claim = claim;
-        found.has_ledger = has_ledger;
+        found.has_ledger = around.has_ledger(path, None);
         found.checkout.clone_from(&around.checkout);
         let version = FileVersion {
             file: stamp,

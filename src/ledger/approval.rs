@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::approval_record::{ApprovalRecord, ApprovalStatus, OfApproval, digest_begins};
 use super::identity::{checked, digest};
 use super::record::{Entries, Line};
-use super::{ATTEMPTS, EffectStatus, Ledger, stamp};
-use crate::checkpoint::{Error, Result};
+use super::{ATTEMPTS, EffectStatus, Ledger};
+use crate::checkpoint::{Error, Result, stamp};
 use crate::is_blank;
 use crate::shown::{self, quoted};
 
@@ -293,10 +293,11 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Refuses an effect without an approval under whose id one was asked for and is not used.
+    /// Refuses an effect without an approval under whose id one was asked for.
     pub(super) fn refuse_without_approval(&self, entries: &Entries, id: &str) -> Result<()> {
         match looked_at(entries, id, self.now()) {
-            Some(found) if found.is_open() || found.status == ApprovalStatus::Denied => {
+            // What was consumed by itself is for the caller to bring about.
+            Some(found) if found.status != ApprovalStatus::Consumed || found.effect.is_some() => {
                 Err(self.refused(format!(
                     "{} is {}, and this comes without its approval: begin it with that, or under another id",
                     quoted(id),

@@ -2,9 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use super::identity::short_digest;
 use super::record::{LedgerState, Line};
-use super::{ATTEMPTS as TRIES, Ledger, digest};
+use super::{ATTEMPTS as TRIES, Ledger};
 use crate::checkpoint::{Claim, Fence, Handoff, Limits, ProcessId, Result, Status};
 
 /// The most characters of an error that a line has.
@@ -198,7 +200,7 @@ fn is_orderly_since(handoff: &Handoff, since: DateTime<Utc>) -> bool {
 /// an agent that ends at its first step again and again may word it anew each time.
 fn mark(handoff: &Handoff) -> String {
     let verified = handoff.verification.as_ref().map(|it| &it.results);
-    digest(&(handoff.count_done(), &handoff.phase, verified))
+    short_digest(&json!([handoff.count_done(), handoff.phase, verified]))
 }
 
 /// What a checkpoint says of the failure of the agent that it was left by.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Approval;
-use super::identity::{checked, digest};
+use super::identity::{checked, short_digest};
 use crate::checkpoint::{Error, Result};
 
 /// Something that a task does outside of its checkpoint, and that must not happen twice: a mail, a payment, a
@@ -45,9 +45,7 @@ impl Effect {
         let arguments = serde_json::to_value(arguments).map_err(|error| {
             Error::edit(format!("the arguments of an effect are no JSON: {error}"))
         })?;
-        let digest = digest(&arguments).to_string();
-        let digest = digest.trim_start_matches("sha256:");
-        Effect::with_id(format!("{name} {}", &digest[..32]))
+        Effect::with_id(format!("{name} {}", short_digest(&arguments)))
     }
 
     /// The effect with an id of the caller's, such as the key by which the service itself knows a request.

@@ -27,6 +27,12 @@ pub(super) fn digest(value: &Value) -> Revision {
     Revision::of(text.as_bytes())
 }
 
+/// The first half of its digits, for what is not compared by anyone else.
+pub(super) fn short_digest(value: &Value) -> String {
+    let digest = digest(value).to_string();
+    digest.trim_start_matches("sha256:")[..32].to_owned()
+}
+
 /// Compact JSON with the members of each object by name, whatever the features of serde_json make of their order.
 fn canonical(value: &Value, text: &mut String) {
     match value {

@@ -4,10 +4,12 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use super::identity::short_digest;
 use super::record::{LedgerState, Line};
-use super::{ApprovalStatus, Ledger, digest, stamp};
-use crate::checkpoint::{Handoff, Operation, Result, Status};
+use super::{ApprovalStatus, Ledger};
+use crate::checkpoint::{Handoff, Operation, Result, Status, stamp};
 use crate::shown::quoted;
 
 /// That a task is to go on at a time, and not before.
@@ -168,5 +170,12 @@ fn standing(handoff: &Handoff) -> String {
     let begun: Vec<&str> = handoff.in_progress.iter().map(|item| &*item.text).collect();
     let decision = handoff.decisions.last().map(|decision| &*decision.text);
     let done = handoff.count_done();
-    digest(&(status, reason, done, begun, decision, &handoff.blockers))
+    short_digest(&json!([
+        status,
+        reason,
+        done,
+        begun,
+        decision,
+        handoff.blockers
+    ]))
 }

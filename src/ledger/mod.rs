@@ -1,4 +1,5 @@
-//! What a task did outside of its checkpoint: effects that no resume repeats blindly.
+//! What really happened to a task, beside what its agent says in the checkpoint: effects that no resume repeats blindly,
+//! proofs that work is done, what a person approved, until when it waits, and which attempts at it failed.
 //!
 //! A crash between an effect (a mail, a payment, a deployment) and the report of it leaves the question whether it took
 //! place. The ledger of a checkpoint has the answer, or says that there is a doubt: that an effect is begun is on disk
@@ -41,10 +42,14 @@
 //! # }
 //! ```
 //!
-//! # What a person decides
+//! # What else it has
 //!
-//! An [`Approval`] is asked for, decided by a person, and used up once, over all processes. A plan with one that is pending
-//! says to wait.
+//! | of | made by | in a plan |
+//! |---|---|---|
+//! | a [`Proof`] of finished work: a command, how it ended, and the contents of the files that it covers | [`Recorder::prove`](crate::recorder::Recorder::prove) | one that failed or is outdated says to verify |
+//! | an [`Approval`], decided by a person and used up once, over all processes | [`Ledger::ask`], [`Ledger::decide`], [`Effect::with_approval`] | one that is pending says to wait |
+//! | a [time](LedgerState::waiting) before which the task is not to go on | [`Operation::RateLimit`](crate::Operation::RateLimit), [`Operation::Pause`](crate::Operation::Pause) | says to wait |
+//! | the [attempts](LedgerState::failed_attempts) in a row that made no progress | claims, and work that fails in a [scope](crate::recorder::Recorder::scope) | three of them refuse |
 //!
 //! # How long it lasts
 //!
@@ -69,7 +74,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 pub use approval::{Approval, ApprovalDecision};
@@ -89,7 +94,7 @@ pub use record::{EffectRecord, EffectStatus, LedgerState};
 use record::{Entries, Line};
 
 use crate::checkpoint::{
-    Claim, Clock, Error, ErrorKind, Fence, Key, ProcessId, Result, Revision, SystemClock,
+    Claim, Clock, Error, ErrorKind, Fence, Key, ProcessId, Result, Revision, SystemClock, stamp,
 };
 use crate::shown::quoted;
 use crate::store::CheckpointStore;
@@ -244,8 +249,9 @@ impl Ledger {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] where it needs an [approval](Effect::with_approval) and has none, as for
-    /// [`consume`](Ledger::consume), also where one was asked for under its id and it comes without. Those of [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and
-    /// whatever keeps the line from being written: then the effect must not be brought about.
+    /// [`consume`](Ledger::consume), and where one was asked for under its id and it comes without. Those of
+    /// [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and whatever keeps the
+    /// line from being written: then the effect must not be brought about.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         self.refuse_former_task()?;
         let id = effect.id();
@@ -408,8 +414,8 @@ impl Ledger {
             }
         }
         // What is approved is approved once, and the other checkpoint is there besides.
-        let open: Vec<ApprovalRecord> = other.state()?.approvals;
-        for approval in open.iter().filter(|approval| approval.is_open()) {
+        let approvals = other.state()?.approvals;
+        for approval in approvals.iter().filter(|approval| approval.is_open()) {
             let because = Some("its task was copied; ask anew".to_owned());
             let denied = ApprovalDecision::Denied { because };
             other.decide(approval, &denied, &other.by)?;
@@ -614,16 +620,4 @@ pub(crate) fn state_of(
     let texts = store.beside().ledger(key)?;
     let lines = Line::of_task(&texts, task)?;
     Entries::read(texts.len(), lines, |_| Ok(false)).map(|entries| entries.state)
-}
-
-/// A text that is the same for the same values.
-fn digest(of: &impl Serialize) -> String {
-    let text = serde_json::to_string(of).unwrap_or_default();
-    let digest = Revision::of(text.as_bytes()).to_string();
-    digest.trim_start_matches("sha256:")[..32].to_owned()
-}
-
-/// A time in a sentence.
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

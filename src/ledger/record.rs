@@ -458,7 +458,7 @@ pub(super) fn unreadable(why: String) -> Error {
     Error::other(
         "ledger",
         format!(
-            "the ledger cannot be read, so it is unknown which effects were begun or done: {why}"
+            "the ledger cannot be read, so it is unknown which effects were begun or done, and what was approved: {why}"
         ),
     )
 }

@@ -1,8 +1,10 @@
 //! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
-use crate::checkpoint::{Claim, Handoff, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem};
+use crate::checkpoint::{
+    Claim, Handoff, ResumeDecision, ResumePlan, ResumeReason, UnreadableItem, stamp,
+};
 use crate::json::{Code, Corrupt, Violation};
 use crate::ledger::{
     ApprovalStatus, Attempt, EffectRecord, EffectStatus, LedgerState, ProofStatus, Proofs,
@@ -325,11 +327,6 @@ pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
         ),
     });
     plan.because(ResumeReason::NewerSchema { found, known });
-}
-
-/// A time in a sentence.
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {

@@ -226,7 +226,11 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     refused(begin(), "no agent has asked");
     recorder.ask(&pay(50)).unwrap();
     refused(begin(), "a person is to approve or deny it first");
+    // Nor is there a way around the person by leaving the approval out.
+    let alone = Effect::with_id("invoice 7").unwrap();
+    refused(recorder.effect(&alone), "comes without its approval");
     decide(&person(&tasks), &ApprovalDecision::Approved);
+    refused(recorder.effect(&alone), "comes without its approval");
     let other = Effect::with_id("invoice 7")
         .unwrap()
         .with_approval(pay(500));
@@ -246,6 +250,7 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     // What did not take place needs an approval anew, and what did needs none.
     guard.not_done().unwrap();
     refused(begin(), "was consumed already");
+    refused(recorder.effect(&alone), "comes without its approval");
     recorder.ask(&pay(50)).unwrap();
     decide(&person(&tasks), &ApprovalDecision::Approved);
     let EffectDecision::Do(mut guard) = begin().unwrap() else {
@@ -257,6 +262,25 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
         let standing = recorder.ask(&pay(50)).unwrap();
         assert_eq!(standing.status, ApprovalStatus::Consumed);
     }
+
+    // What expired was never approved; what was consumed by itself is for its caller to bring about.
+    let fax = Effect::with_id("fax").unwrap();
+    let ask = Approval::new("fax", &"page 1").unwrap();
+    let record = recorder.ask(&ask).unwrap();
+    scene.watch.pass(25 * 60);
+    refused(recorder.effect(&fax), "is expired, and this comes without");
+    let record = match recorder.ask(&ask).unwrap() {
+        again if again.round != record.round => again,
+        same => panic!("{same:?}"),
+    };
+    let ann = person(&tasks);
+    ann.decide(&record, &ApprovalDecision::Approved, "Ann")
+        .unwrap();
+    recorder.consume(&ask).unwrap();
+    assert!(matches!(
+        recorder.effect(&fax).unwrap(),
+        EffectDecision::Do(_)
+    ));
 }
 
 fn resume(tasks: &Checkpoints<TaskCheckpoint>) -> Resume {
