@@ -169,8 +169,9 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while another action stands under this id, and for
-    /// a time to expire that is none or out of range; those of [`begin`](Ledger::begin).
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while another action stands under this id, where an effect of this id
+    /// was begun without an approval, and for a time to expire that is none or out of range; those of
+    /// [`begin`](Ledger::begin).
     pub fn ask(&self, approval: &Approval) -> Result<ApprovalRecord> {
         self.refuse_former_task()?;
         for _ in 0..ATTEMPTS {
@@ -193,6 +194,14 @@ impl Ledger {
                     found.status.as_str(),
                     digest_begins(&found.digest),
                     digest_begins(&approval.digest)
+                )));
+            }
+            // What may have been done is not asked for.
+            let begun = entries.find(id);
+            if begun.is_some_and(|effect| effect.status != EffectStatus::NotDone) {
+                return Err(self.refused(format!(
+                    "{} was begun already, without an approval; what is to be done once more has another id",
+                    quoted(id)
                 )));
             }
             let time = chrono::TimeDelta::from_std(approval.expires_in).ok();

@@ -4,13 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent_checkpoint::ledger::{
-    Approval, ApprovalDecision, ApprovalRecord, ApprovalStatus, EffectStatus,
-};
+use agent_checkpoint::ledger::{Approval, ApprovalDecision, ApprovalRecord, ApprovalStatus};
 use agent_checkpoint::{Error, quoted};
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use super::effects::{doubt, ledger};
+use super::effects::ledger;
 use super::now;
 use super::once::{self, Once};
 use crate::address::Target;
@@ -97,25 +95,14 @@ impl Ask {
         }
         let ledger = ledger(&target, global);
         let mut outcome = Outcome::new();
-        // What may have run with an earlier approval is not asked for once more before that is known.
-        let effects = ledger.effects().map_err(at)?;
-        let effect = effects.iter().find(|effect| effect.id == approval.id());
-        match effect.map(|effect| (&effect.status, effect)) {
-            None | Some((EffectStatus::NotDone, _)) => {}
-            Some((EffectStatus::Done { .. }, effect)) => {
-                outcome.note(format!(
-                    "{} took place already, at {}, and nothing is asked; what is to be done once more has another ID",
-                    quoted(&effect.id),
-                    stamp(effect.since)
-                ));
-                return Ok(outcome);
-            }
-            Some((EffectStatus::InProgress, effect)) => {
-                return Err(at(Error::refused(once::in_progress(effect))));
-            }
-            Some((_, effect)) => return Err(at(Error::refused(doubt(effect, &target)))),
-        }
         let record = ledger.ask(&approval.expiring_in(self.time)).map_err(at)?;
+        if record.status == ApprovalStatus::Consumed {
+            outcome.note(format!(
+                "{} was begun with this approval, and no person is asked again: `ckpt effects {}` says what came of it",
+                quoted(&record.id),
+                target.words()
+            ));
+        }
         outcome.is_done = true;
         show(&record, &mut outcome, global);
         tell_pending(std::slice::from_ref(&record), &target, global, &mut outcome);

@@ -109,9 +109,14 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     // What took place is not asked for once more.
     let again = project.expect(0, &deploy("ask", &[], DEPLOY));
     assert!(
-        again.err.contains("took place already") && again.out.is_empty(),
+        again.err.contains("no person is asked again") && again.out.starts_with("consumed "),
         "{again:?}"
     );
+    let other = project.expect(4, &deploy("ask", &[], "echo another"));
+    assert!(other.error().contains("for another action"), "{other:?}");
+    project.expect(0, &["once", "mail", "--store", "t.json", "--", "true"]);
+    let begun = project.expect(4, &["ask", "mail", "--store", "t.json", "--", "true"]);
+    assert!(begun.error().contains("without an approval"), "{begun:?}");
     let late = take(&project, 4, &words);
     assert!(late.error().contains("was consumed already"), "{late:?}");
     let json = project.expect(0, &["show", "t.json", "--json"]).json();

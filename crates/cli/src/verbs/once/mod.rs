@@ -276,7 +276,7 @@ impl Once {
     }
 }
 
-pub(super) fn in_progress(record: &EffectRecord) -> String {
+fn in_progress(record: &EffectRecord) -> String {
     let process = record.process.as_ref();
     let process = process.map(|process| format!(", in process {}", process.pid));
     format!(
