@@ -1,18 +1,18 @@
-//! The events that a program can watch with `tracing`: each has a name and the same fields.
+//! The events that a program can watch with `tracing`. All events have the same fields.
 
 use std::time::Instant;
 
 use crate::checkpoint::{Key, Revision};
 
-/// The target of all of them.
+/// The `tracing` target of all events.
 const TARGET: &str = "agent_checkpoint::event";
 
-/// Whether a program watches for these events.
+/// Whether a subscriber is interested in these events.
 pub(crate) fn is_watched() -> bool {
     tracing::event_enabled!(target: TARGET, tracing::Level::INFO)
 }
 
-/// Reports what happened, and how long it took since `began`.
+/// Emits an event; its duration is counted from `began`.
 pub(crate) fn happened(
     event: &'static str,
     key: &Key,

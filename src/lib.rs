@@ -8,10 +8,11 @@
 //!   ([`FileStore`](store::FileStore), [`BuilderStateStore`](store::BuilderStateStore),
 //!   [`MemoryStore`](store::MemoryStore), and any type that implements
 //!   [`CheckpointStore`](store::CheckpointStore));
-//! * a **verdict** whether a checkpoint can still be trusted ([`Staleness`](staleness::Staleness)) and whether
-//!   its agent is alive ([`Liveness`](liveness::Liveness));
+//! * a **verdict** on whether a checkpoint can still be trusted ([`Staleness`](staleness::Staleness)) and
+//!   whether its agent is alive ([`Liveness`](liveness::Liveness));
 //! * the **plan and the prompt** with which another agent carries on ([`Resume`](resume::Resume));
-//! * a **recorder**, held while an agent works, that does all of this ([`Recorder`](recorder::Recorder)).
+//! * a **recorder** that an orchestrator holds while an agent works and that does all of this
+//!   ([`Recorder`](recorder::Recorder)).
 //!
 //! # A first look
 //!
@@ -40,8 +41,7 @@
 //!     task.apply(&StepDone::new("Wired toggle to context").into(), &context)
 //! })?;
 //!
-//! // Another carries on.
-//! let resume = tasks.resume(&key, &ResumeOptions::new(project))?;
+//! // Another agent carries on. let resume = tasks.resume(&key, &ResumeOptions::new(project))?;
 //! assert_eq!(resume.plan.start_at.as_deref(), Some("Test it"));
 //! # #[cfg(feature = "template")]
 //! println!("{}", resume.prompt()?);
@@ -49,7 +49,9 @@
 //! # }
 //! ```
 //!
-//! The [`prelude`] has the names for an agent's program. [`chrono`] is re-exported, as its times are part of the interface.
+//! The [`prelude`] has the names that an agent's program needs. [`chrono`] is re-exported because its times are
+//! part of the
+//! interface.
 //!
 //! # Three rules
 //!
@@ -67,7 +69,7 @@
 //!
 //! # Layers
 //!
-//! Each imports only those below it; `docs/design.md` has the few exceptions.
+//! Each module imports only those below it; `docs/design.md` has the few exceptions.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -94,14 +96,14 @@
 //! | `signals` | no | a checkpoint before a signal ends the process (`Recorder::scope_with_signals`, Unix) | signal-hook |
 //! | `tokio` | no | the recorder for async programs (`recorder::AsyncRecorder`), and `Checkpoints::unblocked` | tokio |
 //! | `proptest` | no | strategies for property tests in your own crate (module `strategies`) | proptest |
-//! | `testkit` | no | tests of a store or a format of yours (module `testkit`), and the seam at which calls to the file system are made to fail (`testkit::seam`) | none |
+//! | `testkit` | no | tests of a store or a format of yours (module `testkit`), and a seam where tests can make file system calls fail (`testkit::seam`) | none |
 //!
-//! Features only add. Without any of them the library reads, writes, judges and plans; it renders no prompt.
+//! Features only add. Without any of them the library reads, writes, judges and plans, but renders no prompts.
 //!
 //! # Time
 //!
-//! Only [`SystemClock`] reads the clock. Every function that decides something takes the time as an argument, or from
-//! the [`Clock`] of the [`Checkpoints`].
+//! Only [`SystemClock`] reads the clock. Every function that decides something takes the time as an argument or
+//! from the [`Clock`] of the [`Checkpoints`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -145,7 +147,7 @@ pub use chrono;
 pub use redaction::Redaction;
 pub use shown::{is_blank, quoted, visible};
 
-/// What an agent's program needs: `use agent_checkpoint::prelude::*;`.
+/// The names that an agent's program needs: `use agent_checkpoint::prelude::*;`.
 pub mod prelude {
     #[doc(no_inline)]
     pub use crate::formats::task::TaskCheckpoint;
@@ -161,9 +163,9 @@ pub mod prelude {
     pub use crate::{Checkpoint, CheckpointStoreExt, Key, StepDone};
 }
 
-/// How to do what: a page for each task.
+/// Guides: one page for each task.
 ///
-/// The pages are those under `docs/guide`; their code is compiled and run with the tests.
+/// The pages lie under `docs/guide`; their code is compiled and run with the tests.
 #[cfg(any(doc, doctest))]
 pub mod _guide {
     #[doc = include_str!("../docs/guide/first-checkpoint.md")]
@@ -198,12 +200,12 @@ pub mod _guide {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// So are those of the page on the recorder.
+/// The examples of the recorder page are compiled with the tests.
 #[cfg(all(doctest, feature = "template", feature = "tokio"))]
 #[doc = include_str!("../docs/recorder.md")]
 struct RecorderPage;
 
-/// And those of the page on the testkit.
+/// The examples of the testkit page are compiled with the tests.
 #[cfg(all(doctest, feature = "testkit", feature = "proptest"))]
 #[doc = include_str!("../docs/testkit.md")]
 struct TestkitPage;

@@ -1,4 +1,4 @@
-//! `Arbitrary` for the words that checkpoints are made of, and JSON as agents write it.
+//! `Arbitrary` for the shared types of checkpoints, and JSON values like those that agents write.
 
 use chrono::{DateTime, Utc};
 use proptest::collection::{btree_map, vec};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Expect, Key, Precision, Revision, Status, Timestamp};
 
-/// Declares what `any` gives of each type, with the words for its documentation.
+/// Declares the strategy that `any` uses for each type, with the text for its documentation.
 macro_rules! arbitrary {
     ($( $(#[$doc:meta])* $name:ty => $strategy:expr );+ $(;)?) => {
         $(
@@ -28,7 +28,7 @@ macro_rules! arbitrary {
 pub(crate) use arbitrary;
 
 arbitrary! {
-    /// A stamp between 2020 and 2030, in UTC; with the digits of its [`Precision`].
+    /// A stamp between 2020 and 2030, in UTC, with as many digits as its [`Precision`] has.
     Timestamp => {
         let seconds = 1_577_836_800_i64..1_893_456_000;
         (seconds, 0..1_000_000_000_u32, any::<Precision>()).prop_map(|(seconds, nanos, precision)| {
@@ -37,15 +37,15 @@ arbitrary! {
         })
     };
 
-    /// Whole seconds 2 times of 3, else thousandths or billionths as often.
+    /// Whole seconds in 2 of 3 cases, else milliseconds or nanoseconds, equally often.
     Precision => prop_oneof![
         4 => Just(Precision::SECONDS),
         1 => Just(Precision::MILLISECONDS),
         1 => Just(Precision::NANOSECONDS),
     ];
 
-    /// Ids such as `US-003` (half), slots such as `adhoc:adhoc-002` (1 of 4), texts that must not become
-    /// a path, such as `../x` (1 of 8), and any text that a key can be (1 of 8).
+    /// Ids such as `US-003` (half), slots such as `adhoc:adhoc-002` (1 of 4), texts that must not become a
+    /// path, such as `../x` (1 of 8), and any text that is a valid key (1 of 8).
     Key => prop_oneof![
         4 => "[A-Z]{2,5}-[0-9]{1,4}",
         2 => "adhoc:[a-z]{2,6}-[0-9]{3}",
@@ -54,17 +54,17 @@ arbitrary! {
     ]
     .prop_filter_map("the text has white space at an end", |text| Key::new(text).ok());
 
-    /// That of 0 to 31 bytes of any value.
+    /// The revision of 0 to 31 bytes of any value.
     Revision => vec(any::<u8>(), 0..32).prop_map(|bytes| Revision::of(&bytes));
 
-    /// Any, absent, and a revision, each as often.
+    /// `Any`, `Absent` and a revision, equally often.
     Expect => prop_oneof![
         Just(Expect::Any),
         Just(Expect::Absent),
         any::<Revision>().prop_map(Expect::Revision),
     ];
 
-    /// The six states that all formats share, each as often; no other.
+    /// The six states that all formats share, equally often; never another text.
     Status => select(vec![
         Status::NotStarted,
         Status::InProgress,
@@ -75,7 +75,7 @@ arbitrary! {
     ]);
 }
 
-/// Names that real checkpoint files use, so that generated objects often meet the types.
+/// Names from real checkpoint files, so that generated objects often match the types.
 const NAMES: &[&str] = &[
     "phase",
     "completedSteps",
@@ -123,8 +123,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any JSON value up to 4 levels deep, of up to 48 values; names of objects are mostly those that
-/// checkpoint files use.
+/// Any JSON value with up to 4 levels and 48 values. Most names in its objects are those of checkpoint files.
 pub fn json_value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(4, 48, 6, |inner| {
         prop_oneof![
@@ -135,7 +134,7 @@ pub fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Any JSON object, with values as [`json_value`] gives them.
+/// Any JSON object with values from [`json_value`].
 pub fn json_object() -> impl Strategy<Value = Value> {
     btree_map(name(), json_value(), 0..10)
         .prop_map(|members| Value::Object(members.into_iter().collect()))

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, ErrorKind, ProcessId, Result};
 
-/// The number of a claim, which writers show with each write.
+/// The number of a claim. A writer states it with each write.
 ///
-/// Of one key, a later claim has a greater number, whatever became of the earlier ones: so a writer
-/// that was taken for dead, and wakes up, is distinguished from the one that went on in its place.
+/// Each later claim of a key has a greater number, whatever happened to the earlier ones. So a writer that was
+/// taken for dead and wakes up can be told from its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(u64);
@@ -45,53 +45,53 @@ impl FromStr for Fence {
     }
 }
 
-/// A claim on a checkpoint, as the store keeps it.
+/// A claim on a checkpoint, as a store records it.
 ///
-/// A store keeps the last claim of each key for good, also when it ran out or was released: the next
-/// fence must be greater. Of a task that was forgotten the [fence](Claim::only_fence) alone stays. A store keeps this
-/// record, in one step with no other writer of the key between, and asks it: [`Claim::granted`], [`Claim::renewed`],
-/// [`Claim::given_back`], [`Claim::check`], [`Claim::check_forget`].
+/// A store keeps the last claim of each key forever, even after it expired or was released, because the next
+/// fence must be greater. Of a forgotten task only the [fence](Claim::only_fence) remains. A store reads and
+/// writes this record in one atomic step per key, and lets these functions decide: [`Claim::granted`],
+/// [`Claim::renewed`], [`Claim::given_back`], [`Claim::check`], [`Claim::check_forget`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Claim {
     /// The owner.
     pub owner: String,
-    /// What the owner shows with each write.
+    /// The number that the owner states with each write.
     pub fence: Fence,
-    /// Since when it is held.
+    /// When it began.
     pub since: DateTime<Utc>,
-    /// When it runs out; at this very time it has.
+    /// When it expires; at exactly this time it has expired.
     pub expires: DateTime<Utc>,
     /// Whether it was given back.
     #[serde(default)]
     pub released: bool,
-    /// The agent among the owner's words. A record of version 0.1 has none.
+    /// The agent part of the owner. A record of version 0.1 has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The process that works for it, where that is known.
+    /// The process that works for the owner, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessId>,
 }
 
-/// What a claim asks for.
+/// The request for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClaimRequest {
     /// The requesting owner: an agent and its session, so that two runs of one agent are two owners.
     pub owner: String,
-    /// How long the claim stands unless it is renewed.
+    /// How long the claim lasts unless it is renewed.
     pub time_to_live: Duration,
-    /// Whether to take the task from an owner whose claim still stands.
+    /// Whether to take the task from an owner whose claim is still valid.
     pub take_over: bool,
-    /// The agent, whatever its session is.
+    /// The agent, without its session.
     pub agent: Option<String>,
     /// The process that works for it.
     pub process: Option<ProcessId>,
 }
 
 impl ClaimRequest {
-    /// Asks for a claim that stands for `time_to_live` unless it is renewed.
+    /// Asks for a claim that lasts for `time_to_live` unless it is renewed.
     pub fn new(owner: impl Into<String>, time_to_live: Duration) -> Self {
         ClaimRequest {
             owner: owner.into(),
@@ -102,23 +102,23 @@ impl ClaimRequest {
         }
     }
 
-    /// Names the agent. It may take the claim back at once, in any session, where the process that the claim names is
-    /// gone.
+    /// Names the agent. Once the process that its claim names is gone, the same agent may take the claim back
+    /// at once, in any session.
     #[must_use]
     pub fn of_agent(mut self, agent: impl Into<String>) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// Names the process that works on the task. Without one the claim stands until it runs out or is given back.
+    /// Names the process that works on the task. Without one the claim lasts until it expires or is released.
     #[must_use]
     pub fn in_process(mut self, process: ProcessId) -> Self {
         self.process = Some(process);
         self
     }
 
-    /// Takes the task also from an owner whose claim still stands: for a supervisor that knows that the
-    /// owner is dead.
+    /// Takes the task even from an owner whose claim is still valid. This is for a supervisor that knows that
+    /// the owner is dead.
     #[must_use]
     pub fn taking_over(mut self) -> Self {
         self.take_over = true;
@@ -126,28 +126,28 @@ impl ClaimRequest {
     }
 }
 
-/// Why a fence does not open.
+/// Why a fence is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fenced {
-    /// Another has claimed the task since.
+    /// Another owner has claimed the task since.
     TakenOver {
-        /// Who.
+        /// The other owner.
         by: String,
     },
     /// The claim was given back.
     Released {
-        /// By whom.
+        /// The owner that gave it back.
         owner: String,
     },
-    /// The claim expired, and no other owner has the task yet: it can be renewed.
+    /// The claim expired, but no other owner has the task yet, so it can be renewed.
     Expired {
-        /// Whose claim it was.
+        /// The owner of the claim.
         owner: String,
-        /// When it ran out.
+        /// When it expired.
         at: DateTime<Utc>,
     },
-    /// No such claim is known here.
+    /// This store has no record of such a claim.
     Unknown,
 }
 
@@ -173,32 +173,32 @@ impl fmt::Display for Fenced {
 }
 
 impl Claim {
-    /// Whether the claim keeps others out at `now`.
+    /// Whether the claim is valid at `now` and so keeps other owners out.
     #[must_use]
     pub fn stands(&self, now: DateTime<Utc>) -> bool {
         !self.released && now < self.expires
     }
 
-    /// Whether the claim is that of an earlier process of this agent, which is gone. What is not known to be gone counts
-    /// as alive.
+    /// Whether an earlier process of this agent made the claim and is gone. A process counts as alive unless it
+    /// is known to be gone.
     #[must_use]
     pub fn is_left_by_dead(&self, agent: &str) -> bool {
         let is_gone = self.process.as_ref().is_some_and(ProcessId::is_gone);
         self.agent.as_deref() == Some(agent) && is_gone
     }
 
-    /// The claim that a request is given where `last` was the claim before.
+    /// The claim that a request is granted, given the last claim of the key.
     ///
-    /// The owner of a claim that stands gets the same one, for at least as long as it asked for now.
-    /// A first fence is the time in milliseconds, so that fences go on growing even after the removal of
-    /// the store's record of them.
+    /// The owner of a valid claim gets the same claim again, extended to at least the time it asks for. The
+    /// first fence of a key is the time in milliseconds since 1970, so fences keep growing even if the store's
+    /// record of them is removed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Claimed`] when another's claim stands, the request does not take it over, and its process is not
-    /// known to be gone and of the same agent;
-    /// [`ErrorKind::Refused`] for an owner without a name or with a control character in it, and for a
-    /// claim that would have run out already.
+    /// [`ErrorKind::Claimed`] when another owner's claim is valid and the request does not take it over, unless
+    /// the claim belongs to the same agent and its process is known to be gone; [`ErrorKind::Refused`] for an
+    /// owner that is blank or has a control character, and for a claim that lasts for no time or for longer
+    /// than the calendar reaches.
     pub fn granted(
         last: Option<&Claim>,
         request: &ClaimRequest,
@@ -248,8 +248,8 @@ impl Claim {
         }
     }
 
-    /// What is left of a claim when its task is forgotten, or is taken along from another store: the fence, since the
-    /// next one must be greater. It is given back, has no owner, and its fence opens nothing.
+    /// The remains of a claim whose task was forgotten or copied from another store: only the fence, because
+    /// the next one must be greater. It counts as released, has no owner, and its fence permits no write.
     #[must_use]
     pub fn only_fence(fence: Fence) -> Claim {
         Claim {
@@ -263,14 +263,14 @@ impl Claim {
         }
     }
 
-    /// Whether nothing but the fence is known.
+    /// Whether only the fence remains.
     #[must_use]
     pub fn is_only_fence(&self) -> bool {
         self.owner.is_empty()
     }
 
-    /// Whether a forget that shows `given` may go through. One that was interrupted may have left nothing of the
-    /// claim but the fence, and goes on with that.
+    /// Whether a forget with the fence `given` is allowed. An interrupted forget may have left only the fence
+    /// of the claim; a new one with the same fence may finish it.
     ///
     /// # Errors
     ///
@@ -286,18 +286,18 @@ impl Claim {
         }
     }
 
-    /// The error for a fence of a key that was never claimed.
+    /// The error for a fence of a key that never had a claim.
     #[must_use]
     pub fn unknown(fence: Fence) -> Error {
         fenced(fence, Fenced::Unknown)
     }
 
-    /// The claim for longer, from `now`. An expired claim can be renewed as long as no other owner has
-    /// claimed the task.
+    /// The claim, extended from `now` on. An expired claim can be renewed as long as no other owner has claimed
+    /// the task.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] when `fence` is not that of this claim, or it was given back.
+    /// [`ErrorKind::Fenced`] when `fence` is not the fence of this claim, or the claim was given back.
     pub fn renewed(
         &self,
         fence: Fence,
@@ -311,11 +311,11 @@ impl Claim {
         })
     }
 
-    /// The claim, given back. Giving it back again changes nothing.
+    /// The claim, marked as released. Releasing it again changes nothing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] when another has claimed the task since.
+    /// [`ErrorKind::Fenced`] when another owner has claimed the task since.
     pub fn given_back(&self, fence: Fence) -> Result<Claim> {
         match self.expect_unreleased(fence) {
             Err(_) if self.fence == fence => {}
@@ -327,12 +327,12 @@ impl Claim {
         })
     }
 
-    /// Whether a write that shows `given` may go through where `last` is the last claim.
+    /// Whether a write with the fence `given` is allowed, where `last` is the last claim of the key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Claimed`] for a write without a fence while a claim stands; [`ErrorKind::Fenced`]
-    /// for a fence that is not that of the last claim, or whose claim ran out or was given back.
+    /// [`ErrorKind::Claimed`] for a write without a fence while a claim is valid; [`ErrorKind::Fenced`] for a
+    /// fence that is not the one of the last claim, or whose claim expired or was released.
     pub fn check(last: Option<&Claim>, given: Option<Fence>, now: DateTime<Utc>) -> Result<()> {
         match (last, given) {
             (None, None) => Ok(()),
@@ -388,7 +388,7 @@ fn fenced(fence: Fence, why: Fenced) -> Error {
     })
 }
 
-/// When a claim that begins now runs out.
+/// When a claim that begins now expires.
 fn end(now: DateTime<Utc>, time_to_live: Duration) -> Result<DateTime<Utc>> {
     if time_to_live.is_zero() {
         return Err(Error::refused("a claim must stand for longer than no time"));
@@ -399,7 +399,7 @@ fn end(now: DateTime<Utc>, time_to_live: Duration) -> Result<DateTime<Utc>> {
         .ok_or_else(|| Error::refused("a claim cannot stand for that long"))
 }
 
-/// A time in a sentence.
+/// A time as text for a sentence.
 pub(crate) fn stamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
@@ -446,7 +446,7 @@ mod tests {
         assert!(Claim::check(Some(&first), Some(first.fence), now).is_ok());
         assert!(Claim::check(Some(&first), None, now).is_err());
 
-        // Run out: the owner is asked to renew, anybody else may write.
+        // Expired: the owner must renew, and other writers without a claim may write.
         let late = at(60);
         let expired = Claim::check(Some(&first), Some(first.fence), late).unwrap_err();
         assert!(matches!(why(&expired), Fenced::Expired { owner, .. } if owner == "a"));
@@ -454,7 +454,7 @@ mod tests {
         let renewed = first.renewed(first.fence, Duration::from_secs(60), late);
         assert!(Claim::check(Some(&renewed.unwrap()), Some(first.fence), late).is_ok());
 
-        // Given back.
+        // Released.
         let released = first.given_back(first.fence).unwrap();
         let refused = Claim::check(Some(&released), Some(first.fence), now).unwrap_err();
         assert!(matches!(why(&refused), Fenced::Released { owner } if owner == "a"));
@@ -465,7 +465,7 @@ mod tests {
                 .is_err()
         );
 
-        // Taken over, also after a release of the new owner.
+        // Taken over; the old fence stays refused after the new owner releases.
         let second = Claim::granted(Some(&released), &ask("b"), now).unwrap();
         let second_released = second.given_back(second.fence).unwrap();
         for last in [&second, &second_released] {
@@ -489,7 +489,7 @@ mod tests {
         assert!(anew.fence > first.fence);
         let refused = Claim::check(None, Some(first.fence), at(1)).unwrap_err();
         assert_eq!(why(&refused), Fenced::Unknown);
-        // And a clock that was set back does not make fences shrink.
+        // A clock that is set back does not make fences shrink.
         let back = Claim::granted(
             Some(&anew.given_back(anew.fence).unwrap()),
             &ask("c"),
@@ -498,7 +498,7 @@ mod tests {
         assert!(back.unwrap().fence > anew.fence);
     }
 
-    /// A record of version 0.1 names no process, and a program of it reads ours.
+    /// A record of version 0.1 names no process, and a program of version 0.1 can read a record with one.
     #[test]
     fn a_record_with_and_without_a_process_is_read_by_either_version() {
         #[derive(serde::Deserialize, serde::Serialize)]

@@ -1,11 +1,11 @@
-//! Where "now" comes from.
+//! The source of the present time.
 
 use chrono::{DateTime, Utc};
 
 /// A source of the present time.
 ///
-/// Whatever decides something takes the time from a clock that the caller gave, so that a verdict
-/// can be repeated.
+/// Everything that decides by time takes it from a clock that the caller passes in, so that a verdict can be
+/// repeated.
 pub trait Clock: Send + Sync {
     /// The present time.
     fn now(&self) -> DateTime<Utc>;
@@ -21,7 +21,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still, for tests and for replaying a decision.
+/// A clock that never advances, for tests and for replaying a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedClock(pub DateTime<Utc>);
 

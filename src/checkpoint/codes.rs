@@ -1,33 +1,33 @@
-//! The codes of violations of a format's rules, beside those of the shape.
+//! The codes for violations of a format's rules. The codes for violations of shape are in the module `json`.
 
 use crate::json::Code;
 
 impl Code {
-    /// A text that should be an RFC 3339 time with a zone is none.
+    /// A text that should be an RFC 3339 time with a zone is not one.
     pub const BAD_TIMESTAMP: Code = Code::new("bad-timestamp");
-    /// A time more than 5 seconds after the clock that was given.
+    /// A time is more than 5 seconds ahead of the given clock.
     pub const FUTURE_TIMESTAMP: Code = Code::new("future-timestamp");
-    /// A time before one that it must follow.
+    /// A time is earlier than one that it must follow.
     pub const OUT_OF_ORDER: Code = Code::new("out-of-order");
-    /// An id that does not have the form its format gives.
+    /// An id does not have the form that its format requires.
     pub const BAD_ID: Code = Code::new("bad-id");
-    /// An element is in two lists that must have none in common, or twice in one.
+    /// An element is in two lists that must not share any, or twice in one list.
     pub const NOT_DISJOINT: Code = Code::new("not-disjoint");
-    /// An element is not in the list that must hold it.
+    /// An element is missing from the list that must contain it.
     pub const NOT_SUBSET: Code = Code::new("not-subset");
-    /// A count does not agree with what it counts.
+    /// A count differs from the number of the items that it counts.
     pub const COUNT_MISMATCH: Code = Code::new("count-mismatch");
     /// A text is longer than its format allows.
     pub const TOO_LONG: Code = Code::new("too-long");
-    /// A value does not go with the status.
+    /// A value is not allowed with the status.
     pub const STATUS_RULE: Code = Code::new("status-rule");
-    /// The id inside a checkpoint does not fit the key it is kept under.
+    /// The id inside a checkpoint does not match its key.
     pub const KEY_MISMATCH: Code = Code::new("key-mismatch");
     /// A later version of the format wrote the checkpoint: it can be read, not written.
     pub const NEWER_SCHEMA: Code = Code::new("newer-schema");
 
-    /// Whether a JSON Schema of the format can find it: it is about one value where it stands, not about how
-    /// values go together, the key, or a clock.
+    /// Whether a JSON Schema of the format can find the violation: it concerns a single value, not a
+    /// combination of values, the key, or a clock.
     #[must_use]
     pub fn is_shape(&self) -> bool {
         [

@@ -1,22 +1,22 @@
-//! How full the context of an agent is, and what that asks for.
+//! How full an agent's context is, and what the agent should do about it.
 
 use serde::{Serialize, Serializer};
 
 /// How much of its context an agent has used.
 ///
-/// Kept to a ten-thousandth, cut off and not rounded: 0.74999 is below 75 %.
+/// It is stored in ten-thousandths, rounded down: 0.74999 is below 75 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextUse(u32);
 
-/// What a context asks for. Source: the builder-state protocol.
+/// What the agent should do at this use of its context. Source: the builder-state protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ContextLevel {
-    /// Below 75 %: nothing.
+    /// Below 75 %: nothing to do.
     Enough,
-    /// From 75 % on: a checkpoint, for safety; work can go on.
+    /// From 75 % on: save a checkpoint for safety; work can go on.
     Approaching,
-    /// From 90 % on: a last checkpoint, and an end to the work of this session.
+    /// From 90 % on: save a last checkpoint and end the work of this session.
     Reached,
 }
 
@@ -28,16 +28,16 @@ impl ContextUse {
     /// Nothing is used.
     pub const NONE: ContextUse = ContextUse(0);
 
-    /// The use as a fraction, 0.78 for 78 %. An estimate may be a little above 1; `None` from 2 on, which
-    /// is some other number, and below 0.
+    /// The use as a fraction, 0.78 for 78 %. An estimate may be a little above 1. `None` for a negative number,
+    /// and from 2 on, since that must be some other number.
     #[must_use]
     pub fn new(fraction: f64) -> Option<Self> {
-        // 0.58 times 10,000 is a little less than 5,800.
+        // The small addend corrects floating-point error: 0.58 times 10,000 is a little less than 5,800.
         let parts = (fraction * PARTS + 1e-9).floor();
         (fraction < 2.0 && parts >= 0.0).then_some(ContextUse(parts as u32))
     }
 
-    /// So much of so many: tokens, or messages where nothing better is known. `None` of nothing.
+    /// The use as `used` of `most` tokens, or of messages if the tokens are unknown. `None` if `most` is 0.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn of(used: u64, most: u64) -> Option<Self> {
@@ -50,7 +50,7 @@ impl ContextUse {
         f64::from(self.0) / PARTS
     }
 
-    /// What it asks for.
+    /// The level that this use reaches.
     #[must_use]
     pub fn level(self) -> ContextLevel {
         match self.0 {
@@ -62,7 +62,7 @@ impl ContextUse {
 }
 
 impl ContextLevel {
-    /// The message for the agent; none while there is enough context.
+    /// The message for the agent; `None` while there is enough context.
     #[must_use]
     pub fn message(self) -> Option<&'static str> {
         match self {

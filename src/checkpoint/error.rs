@@ -15,10 +15,10 @@ use crate::json::{Corrupt, EditError, RewriteError, Unreadable, quoted_short, sh
 /// The result of an operation of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, with the key or file it went wrong at.
+/// The error of every operation, with the key or file that it concerns.
 ///
-/// Match on [`kind`](Error::kind). The text names the file or key, what failed, and what to do
-/// next; the cause, where there is one, is the [`source`](StdError::source) and is not repeated.
+/// Match on [`kind`](Error::kind). The text names the file or key, what failed, and the next step. The cause,
+/// if there is one, is the [`source`](StdError::source) and is not repeated in the text.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -29,16 +29,16 @@ struct Inner {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What kind of failure an [`Error`] is, with what a caller may want to know of it.
+/// The kind of failure of an [`Error`], with the details that a caller may need.
 ///
-/// [`Error::code`] gives the kind in a word.
+/// [`Error::code`] gives the kind as a word.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes are no document.
+    /// The bytes are not a JSON document.
     #[error("corrupt: {0}")]
     Corrupt(Corrupt),
-    /// No checkpoint is under the key.
+    /// There is no checkpoint under the key.
     #[error("there is no checkpoint here; start one first")]
     NotFound,
     /// The document is not in the state that the caller expected.
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     Conflict {
         /// What the caller expected.
         expected: Expect,
-        /// What is there.
+        /// The revision in the store; `None` if there is no document.
         found: Option<Revision>,
     },
     /// A text that cannot be a key.
@@ -54,7 +54,7 @@ pub enum ErrorKind {
     InvalidKey {
         /// The text.
         text: String,
-        /// Why it cannot.
+        /// Why it cannot be a key.
         reason: &'static str,
     },
     /// A later version of the format wrote the checkpoint: it can be read, not written.
@@ -79,17 +79,18 @@ pub enum ErrorKind {
         /// The latest layout that this library writes.
         known: u64,
     },
-    /// More bytes than the limit, so it was not read, or not written since it could not be read again.
+    /// The file has more bytes than the limit. It was not read; or it was not written, because it could not be
+    /// read again.
     #[error("{}", too_large(*size, *limit, *is_new))]
     TooLarge {
-        /// Bytes there are.
+        /// Its size, in bytes.
         size: u64,
-        /// Bytes allowed.
+        /// The limit, in bytes.
         limit: u64,
-        /// Whether they would have been written.
+        /// Whether the size is that of a write, rather than of a file that was read.
         is_new: bool,
     },
-    /// Another holds the lock, and did so until the deadline.
+    /// Another process held the lock until the deadline.
     #[error(
         "locked by {}{}; gave up after {:.1} s, try again when it is done",
         holder.as_deref().unwrap_or("another process"),
@@ -97,66 +98,67 @@ pub enum ErrorKind {
         waited.as_secs_f64()
     )]
     Locked {
-        /// How long it was waited for.
+        /// How long this call waited.
         waited: Duration,
-        /// Who holds it, where that is known.
+        /// The holder of the lock, if known.
         holder: Option<String>,
-        /// The holder's process, where that is known.
+        /// The process id of the holder, if known.
         pid: Option<u32>,
-        /// For how long it has held it, where that is known.
+        /// How long the holder has held it, if known.
         held_for: Option<Duration>,
     },
-    /// Another has claimed the task, and the write shows no fence.
+    /// Another owner has claimed the task, and the write states no fence.
     #[error(
         "claimed by {owner} until {}; write with the fence of that claim, wait until it runs \
          out, or take over once its owner has ended for sure",
         stamp(*until)
     )]
     Claimed {
-        /// Who.
+        /// The other owner.
         owner: String,
-        /// Until when the claim stands.
+        /// When its claim expires.
         until: DateTime<Utc>,
     },
-    /// The fence that a write shows is not, or no longer, that of a claim that stands.
+    /// The fence of a write does not belong to a valid claim, or no longer does.
     #[error("the write with fence {fence} is refused: {why}")]
     Fenced {
         /// The fence.
         fence: u64,
-        /// Why it does not open.
+        /// Why it is refused.
         why: Fenced,
     },
-    /// Another agent or session has the task, by its checkpoint: the one that had it before writes no more.
+    /// The checkpoint names another agent or session as the owner of the task. The former owner may not write
+    /// any more.
     #[error(
         "{by} has the task now; stop, and leave it to {by}; nothing was written",
         by = by.as_deref().unwrap_or("another")
     )]
     TakenOver {
-        /// Who has it now, where the checkpoint says so.
+        /// The new owner, if the checkpoint names it.
         by: Option<String>,
     },
-    /// There is no such state in the history.
+    /// The history has no such state.
     #[error(
         "{} is no state of its history; take one that `history` lists",
         quoted_short(wanted)
     )]
     NoSuchRevision {
-        /// What was asked for.
+        /// The entry that was asked for.
         wanted: String,
     },
-    /// There is nothing to go on with.
+    /// There is no state to recover from.
     #[error("{detail}")]
     NotRecoverable {
-        /// What was tried, and what else can be.
+        /// What was tried, and what else is possible.
         detail: String,
     },
-    /// The store does not have this.
+    /// The store does not offer this.
     #[error("this store has no {what}")]
     NotOffered {
-        /// What it does not have.
+        /// What it does not offer.
         what: &'static str,
     },
-    /// Another program, which does not take the lock, kept changing the file meanwhile.
+    /// Another program, which does not take the lock, kept changing the file during the write.
     #[error("another program keeps changing it; nothing was written, try again when it is done")]
     ChangedMeanwhile,
     /// A write would replace or remove values that could not be read.
@@ -166,10 +168,10 @@ pub enum ErrorKind {
         pointers.join(", ")
     )]
     WouldLose {
-        /// Where they are.
+        /// The JSON pointers of these values.
         pointers: Vec<String>,
     },
-    /// Not even part of the document can be read as this format.
+    /// No part of the document can be read as this format.
     #[error("cannot be read as this format: {detail}")]
     Unreadable {
         /// Why.
@@ -178,19 +180,19 @@ pub enum ErrorKind {
     /// A file has more than one checkpoint, or fits more than one format.
     #[error("more than one {what}: choose one of {}", candidates.join(", "))]
     Ambiguous {
-        /// What was looked for.
+        /// What there is more than one of.
         what: &'static str,
-        /// What there is to choose from.
+        /// The possible choices.
         candidates: Vec<String>,
     },
-    /// A file of a format that is not known here.
+    /// The format of the file is not registered here.
     #[error("{}", unknown_format(name.as_deref(), found, known))]
     UnknownFormat {
-        /// The name that was asked for; `None` when the file fits no format, and so is no checkpoint.
+        /// The name that was asked for; `None` if the file matches no format and so is no checkpoint.
         name: Option<String>,
-        /// What the file is, such as a JSON list; empty where a name was asked for.
+        /// What the file contains, such as a JSON list; empty if a format was asked for by name.
         found: String,
-        /// The names there are.
+        /// The names of the registered formats.
         known: Vec<String>,
     },
     /// The store was opened for reading only.
@@ -215,31 +217,31 @@ pub enum ErrorKind {
         from = shortened(from)
     )]
     Transition {
-        /// The state there is.
+        /// The present state.
         from: String,
-        /// The state asked for.
+        /// The requested state.
         to: String,
-        /// The states that can follow.
+        /// The states that may follow.
         allowed: Vec<String>,
     },
-    /// The operation does not go with the checkpoint's state.
+    /// The operation does not fit the state of the checkpoint.
     #[error("{detail}")]
     Refused {
-        /// Why, and what to do.
+        /// Why, and the next step.
         detail: String,
     },
     /// The new document is in place, but may not survive a loss of power.
     #[error("saved, but it may not survive a loss of power")]
     NotDurable,
-    /// The file system refused, or what it has is no regular file that can be read and replaced. The
-    /// [code](Error::code) says which: `disk-full`, `write-protected`, `not-a-file`, `dangling-link`, `leads-outside`,
-    /// `busy`, `no-locks`, or `io` for all else.
+    /// The file system returned an error, or the path is not a regular file that can be read and replaced. The
+    /// [code](Error::code) says which: `disk-full`, `write-protected`, `not-a-file`, `dangling-link`,
+    /// `leads-outside`, `busy`, `no-locks`, or `io` for everything else.
     #[error("the operating system refused; see the cause")]
     Io,
-    /// Any other failure, of which a caller needs no more than the text.
+    /// Any other failure. A caller can only report its text.
     #[error("{message}")]
     Other {
-        /// The failure in a word, such as `migration`.
+        /// The failure as a word, such as `migration`.
         code: &'static str,
         /// What failed and what to do next.
         message: String,
@@ -314,7 +316,7 @@ fn unknown_format(name: Option<&str>, found: &str, known: &[String]) -> String {
 }
 
 impl Error {
-    /// An error of this kind, without place or cause.
+    /// An error of this kind, without key, path or cause.
     #[must_use]
     pub fn new(kind: ErrorKind) -> Error {
         Error(Box::new(Inner {
@@ -326,8 +328,8 @@ impl Error {
         }))
     }
 
-    /// An error that says why an operation does not go with the checkpoint's state; for the
-    /// closures that change a checkpoint.
+    /// An error that says why an operation does not fit the state of the checkpoint. It is meant for closures
+    /// that change a checkpoint.
     pub fn refused(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Refused {
             detail: detail.into(),
@@ -356,7 +358,7 @@ impl Error {
         })
     }
 
-    /// An error about what was given to a call, which a caller can only report.
+    /// An error about the input of a call, which a caller can only report.
     pub fn wrong_input(message: impl Into<String>) -> Error {
         Error::other("failed", message)
     }
@@ -367,7 +369,7 @@ impl Error {
         Error::other("template", format!("the template {detail}"))
     }
 
-    /// An error about a folder that is none.
+    /// An error about a path that is not a folder.
     #[must_use]
     pub fn not_a_folder() -> Error {
         Error::other("not-a-folder", "is no folder; name one that is there")
@@ -378,7 +380,7 @@ impl Error {
         Error::other("edit", detail)
     }
 
-    /// An error that no caller handles, with its code.
+    /// An error with a code, of a kind that callers do not handle.
     pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Other {
             code,
@@ -386,7 +388,7 @@ impl Error {
         })
     }
 
-    /// An error that says that a value does not come back from its text as it was.
+    /// An error that says that a value differs after it was written and read back.
     pub(crate) fn not_faithful(detail: impl fmt::Display) -> Error {
         let message =
             format!("the value does not come back as it was: {detail}; nothing was written");
@@ -400,14 +402,14 @@ impl Error {
         self
     }
 
-    /// The same error, at a key; a key that it has already is kept.
+    /// The same error with a key, unless it has one already.
     #[must_use]
     pub fn with_key(mut self, key: &Key) -> Error {
         self.0.key.get_or_insert_with(|| key.clone());
         self
     }
 
-    /// The same error, at a key that has another name in the store below.
+    /// The same error with this key in place of the one that the store below uses.
     pub(crate) fn of_key(mut self, key: &Key) -> Error {
         if let ErrorKind::InvalidKey { text, .. } = &mut self.0.kind {
             *text = key.to_string();
@@ -416,7 +418,7 @@ impl Error {
         self
     }
 
-    /// The same error, at a file; a file that it has already is kept.
+    /// The same error with a path, unless it has one already.
     #[must_use]
     pub fn with_path(mut self, path: impl AsRef<Path>) -> Error {
         self.0
@@ -425,7 +427,7 @@ impl Error {
         self
     }
 
-    /// The same error, of this one of several reports.
+    /// The same error with the position of the report that caused it.
     pub(crate) fn with_report(mut self, index: usize) -> Error {
         self.0.report = Some(index);
         self
@@ -441,16 +443,15 @@ impl Error {
         &self.0.kind
     }
 
-    /// The failure in a word that stays from version to version, such as `conflict` or `disk-full`; of a corrupt document
-    /// what is wrong with it, such as `truncated`.
+    /// The failure as a word that stays the same in later versions, such as `conflict` or `disk-full`. For a
+    /// corrupt document it names the damage, such as `truncated`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.file_error()
             .map_or_else(|| self.0.kind.code(), FileError::code)
     }
 
-    /// Whether the caller's time on the task is over, because another has it: there is nothing to do but
-    /// to stop.
+    /// Whether the caller must stop because another owner has the task, or the claim was released.
     #[must_use]
     pub fn is_taken_over(&self) -> bool {
         match self.kind() {
@@ -460,19 +461,19 @@ impl Error {
         }
     }
 
-    /// The key it is about, where there is one.
+    /// The key that the error concerns, if any.
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         self.0.key.as_ref()
     }
 
-    /// Which of several [reports](crate::Checkpoints::report) it is about, counted from 0, where it is about one.
+    /// The position of the [report](crate::Checkpoints::report) that caused the error, from 0, if one did.
     #[must_use]
     pub fn report(&self) -> Option<usize> {
         self.0.report
     }
 
-    /// The file it is about, where there is one.
+    /// The file that the error concerns, if any.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
@@ -481,7 +482,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The ground floor names the file and the next step itself.
+        // A file error names the file and the next step itself.
         if let Some(file) = self.file_error() {
             return file.fmt(f);
         }
@@ -497,7 +498,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The text and its causes, for a `main` that returns the error; with `{:#?}` the parts of the error.
+/// The text and its causes, for a `main` that returns the error; with `{:#?}` the fields of the error.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !f.alternate() {
@@ -521,7 +522,8 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self.file_error() {
-            // Its text is this error's text, so the chain goes on below it.
+            // This error has the same text as the file error, so the chain continues with the cause of the file
+            // error.
             Some(file) => file.source(),
             None => Some(self.0.source.as_deref()?),
         }
@@ -595,7 +597,7 @@ impl From<RewriteError> for Error {
 mod tests {
     use super::*;
 
-    /// What a program prints whose `main` returns the error.
+    /// The output of a program whose `main` returns the error.
     #[test]
     fn debug_is_the_text_with_its_causes() {
         let denied = std::io::Error::from(std::io::ErrorKind::PermissionDenied);

@@ -1,18 +1,18 @@
-//! The evidence for a format.
+//! The evidence that a file is of a format.
 
-/// The evidence for a format.
+/// The evidence that a file is of a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {
-    /// How strong it is; the strongest wins, and two of equal strength are ambiguous. A protocol's
-    /// own file name is worth 4; each member that only this format has 1.
+    /// Its strength: the strongest evidence wins, and two of equal strength are ambiguous. A protocol's own
+    /// file name counts 4, and each member that only this format has counts 1.
     pub strength: u32,
-    /// The same for a person.
+    /// The evidence as text for a person.
     pub reason: String,
 }
 
 impl Evidence {
-    /// Evidence of this strength.
+    /// Evidence of this strength, for this reason.
     pub fn new(strength: u32, reason: impl Into<String>) -> Self {
         Evidence {
             strength,
@@ -20,7 +20,7 @@ impl Evidence {
         }
     }
 
-    /// Evidence from a name that fits and from the members that are there.
+    /// Evidence from a matching file name and from members that are present; `None` if there is neither.
     #[must_use]
     pub fn gather(name: Option<&str>, members: &[&str]) -> Option<Self> {
         let mut reasons = Vec::new();

@@ -1,18 +1,18 @@
-//! How a key becomes a file name and back.
+//! The mapping between keys and file names.
 
 use super::{Error, ErrorKind, Key, Result};
 
-/// What the name of every checkpoint file ends with.
+/// The extension of every checkpoint file.
 pub(super) const EXTENSION: &str = ".json";
 
-/// The longest name that every common file system takes, less room for the names of sidecars.
+/// The longest name that every common file system accepts, minus room for the names of files beside it.
 const MAX_NAME: usize = 230;
 
-/// The file name of a key. It has no separator, does not begin with a dot, and is no device name of
-/// Windows, so it names a file in its folder and nothing else.
+/// The file name of a key. It has no separator, does not begin with a dot, and is not a device name of Windows,
+/// so it always names a file directly in its folder.
 ///
-/// Letters, digits and a few marks stand for themselves; every other byte becomes `%XX`. Other
-/// scripts are encoded too, since file systems disagree about their spelling.
+/// ASCII letters, digits and a few punctuation marks stay as they are; every other byte becomes `%XX`.
+/// Non-ASCII text is encoded too, because file systems disagree about its spelling.
 pub(super) fn file_name(key: &Key) -> Result<String> {
     let text = key.as_str();
     let mut name = String::with_capacity(text.len() + EXTENSION.len());
@@ -40,7 +40,7 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
     Ok(name)
 }
 
-/// The key whose file has this name, or `None` when no key has it.
+/// The key whose file has this name, or `None` if there is no such key.
 pub(super) fn key_of(name: &str) -> Option<Key> {
     let stem = name.strip_suffix(EXTENSION)?;
     let mut bytes = Vec::with_capacity(stem.len());
@@ -56,11 +56,11 @@ pub(super) fn key_of(name: &str) -> Option<Key> {
         }
     }
     let key = Key::new(String::from_utf8(bytes).ok()?).ok()?;
-    // Only the one spelling that `file_name` gives: two files must not have one key.
+    // Only the spelling that `file_name` produces is accepted: two files must not have the same key.
     (file_name(&key).ok()? == name).then_some(key)
 }
 
-/// Names that Windows gives to devices, with any extension.
+/// Whether Windows reserves this name for a device, with any extension.
 fn is_device_name(text: &str) -> bool {
     let stem = text.split('.').next().unwrap_or(text).trim_end();
     let lower = stem.to_ascii_lowercase();

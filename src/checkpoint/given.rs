@@ -1,4 +1,4 @@
-//! What the command takes for one format: its options, and the values that were given for them.
+//! The command line options of one format, and their values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,20 +9,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Error, Key, Result};
 use crate::json::Document;
 
-/// An option that the command has for a format.
+/// An option that the command offers for a format.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Input {
     /// Its name, without the dashes.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of value it takes.
     pub kind: InputKind,
-    /// What it is, for `--help`. The command adds the names of the formats that have it.
+    /// Its description for `--help`. The command adds the names of the formats that have it.
     pub help: &'static str,
-    /// The verbs that take it, such as `start` and `gate pass`; not read where it is the option of one verb, as of
+    /// The verbs that take it, such as `start` and `gate pass`. Ignored if it belongs to a single verb, as in
     /// [`OwnVerb`](crate::formats::OwnVerb).
     pub verbs: &'static [&'static str],
-    /// Options that cannot be given beside it.
+    /// Options that cannot be combined with it.
     pub excludes: &'static [&'static str],
 }
 
@@ -44,7 +44,7 @@ impl Input {
         }
     }
 
-    /// One that cannot be given beside these.
+    /// The same option, which cannot be combined with these others.
     #[must_use]
     pub const fn excluding(mut self, others: &'static [&'static str]) -> Self {
         self.excludes = others;
@@ -52,15 +52,15 @@ impl Input {
     }
 }
 
-/// What an [`Input`] takes.
+/// The kind of value that an [`Input`] takes.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum InputKind {
     /// A text that is not blank.
     Text,
-    /// One or more of them.
+    /// One or more texts that are not blank.
     Texts,
-    /// A whole number from the first to the second.
+    /// A whole number from the first to the second, both included.
     Number(u64, u64),
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -68,13 +68,13 @@ pub enum InputKind {
     Time,
     /// The name of a file.
     File,
-    /// Nothing: it is given or not.
+    /// A flag without a value.
     Flag,
-    /// A text that stands behind the verb without a name of its own; required or not.
+    /// A positional text after the verb; `true` if it is required.
     Argument(bool),
 }
 
-/// The values that were given for the [inputs](Input) of a verb, by name.
+/// The values of the [inputs](Input) of a verb, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Given(BTreeMap<String, GivenValue>);
 
@@ -92,28 +92,28 @@ pub enum GivenValue {
     Time(TimeDelta),
     /// A file.
     File(PathBuf),
-    /// The flag is there.
+    /// The flag was given.
     Flag,
 }
 
 impl Given {
-    /// Gives a value.
+    /// Sets a value.
     pub fn set(&mut self, name: impl Into<String>, value: GivenValue) {
         self.0.insert(name.into(), value);
     }
 
-    /// The names of what was given, in alphabetical order.
+    /// The names of the given inputs, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether there is a value of this name.
+    /// Whether the input with this name was given.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A text.
+    /// The value of this name, if it is a text.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.0.get(name)? {
@@ -122,7 +122,7 @@ impl Given {
         }
     }
 
-    /// Several texts; none where there is no such value.
+    /// The texts of this name; empty if there are none.
     #[must_use]
     pub fn texts(&self, name: &str) -> &[String] {
         match self.0.get(name) {
@@ -131,7 +131,7 @@ impl Given {
         }
     }
 
-    /// A whole number.
+    /// The value of this name, if it is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.0.get(name)? {
@@ -140,7 +140,7 @@ impl Given {
         }
     }
 
-    /// A length of time.
+    /// The value of this name, if it is a length of time.
     #[must_use]
     pub fn time(&self, name: &str) -> Option<TimeDelta> {
         match self.0.get(name)? {
@@ -149,7 +149,7 @@ impl Given {
         }
     }
 
-    /// A file.
+    /// The value of this name, if it is a file.
     #[must_use]
     pub fn file(&self, name: &str) -> Option<&Path> {
         match self.0.get(name)? {
@@ -159,17 +159,17 @@ impl Given {
     }
 }
 
-/// A checkpoint's file, and how files that belong to it are read.
+/// A checkpoint's file, and how to read the files that belong to it.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct CheckpointFile<'a> {
-    /// Its path. It need not be there.
+    /// Its path. The file need not exist.
     pub path: &'a Path,
-    /// The project's folder.
+    /// The project's folder, if known.
     pub root: Option<&'a Path>,
-    /// Whether parts of other files that cannot be read are passed over, as by a scan; else they are errors.
+    /// Whether unreadable parts of other files are skipped, as in a scan; otherwise they are errors.
     pub lenient: bool,
-    /// Reads another file; `None` where there is none.
+    /// Reads another file; `None` if it does not exist.
     pub read: &'a dyn Fn(&Path) -> Result<Option<Document>>,
 }
 
@@ -180,7 +180,7 @@ impl fmt::Debug for CheckpointFile<'_> {
 }
 
 impl<'a> CheckpointFile<'a> {
-    /// A file.
+    /// A file at this path.
     pub fn new(path: &'a Path, read: &'a dyn Fn(&Path) -> Result<Option<Document>>) -> Self {
         CheckpointFile {
             path,
@@ -190,14 +190,14 @@ impl<'a> CheckpointFile<'a> {
         }
     }
 
-    /// Passes over what cannot be read.
+    /// Skips unreadable parts of other files.
     #[must_use]
     pub fn leniently(mut self) -> Self {
         self.lenient = true;
         self
     }
 
-    /// In the project in this folder.
+    /// Sets the project's folder.
     #[must_use]
     pub fn in_project(mut self, root: &'a Path) -> Self {
         self.root = Some(root);
@@ -208,7 +208,7 @@ impl<'a> CheckpointFile<'a> {
     ///
     /// # Errors
     ///
-    /// Those of reading it, and one when it is not there.
+    /// Those of reading it, and the code `not-found` when it does not exist.
     pub fn read_named(&self, path: &Path) -> Result<Document> {
         let missing =
             || Error::other("not-found", "there is no such file; check the path").with_path(path);
@@ -216,13 +216,13 @@ impl<'a> CheckpointFile<'a> {
     }
 }
 
-/// What a first checkpoint is begun with: see [`Checkpoint::start`](super::Checkpoint::start).
+/// The values from which a first checkpoint is made: see [`Checkpoint::start`](super::Checkpoint::start).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Start<'a> {
     /// The key of the checkpoint.
     pub key: &'a Key,
-    /// Whether the caller named the key; else it is that of the file's name.
+    /// Whether the caller named the key; otherwise it was derived from the file's name.
     pub key_is_named: bool,
     /// The agent that begins.
     pub agent: Option<&'a str>,
@@ -239,7 +239,7 @@ pub struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// Begins with a plan.
+    /// The values for a first checkpoint with a plan.
     pub fn new(
         key: &'a Key,
         plan: &'a [String],
@@ -259,11 +259,12 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// What the format cannot do without, each with its name for a person, such as `a session (--session)`.
+    /// The values that the format requires. Each comes with its name for a person, such as `a session
+    /// (--session)`.
     ///
     /// # Errors
     ///
-    /// One that names all that was not given.
+    /// The code `failed`, with the names of all values that are missing.
     pub fn needs<T: ?Sized, const N: usize>(
         &self,
         format: &str,

@@ -1,4 +1,4 @@
-//! What one agent leaves to the next, in the words all formats share.
+//! What one agent leaves to the next, in terms common to all formats.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -8,61 +8,63 @@ use serde::Serialize;
 use super::{ItemState, Status, Timestamp, UnreadableItem};
 use crate::is_blank;
 
-/// The status of a checkpoint that calls itself complete, with items that could not be read.
+/// The status for a checkpoint that states it is complete but has items that could not be read.
 const COMPLETE_IN_PART: &str = "complete, with items that could not be read";
 
-/// The common view of a checkpoint: all that an agent needs to carry on, whatever the format.
+/// The common view of a checkpoint: everything that an agent needs to carry on, whatever the format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Handoff {
-    /// What the task is called, where the checkpoint itself says so.
+    /// The name of the task, if the checkpoint has one.
     pub task: Option<String>,
-    /// What is to be done, where the checkpoint itself says so.
+    /// What is to be done, if the checkpoint states it.
     pub description: Option<String>,
     /// The state of the task.
     pub status: Status,
     /// The phase or stage, as the format names it.
     pub phase: Option<String>,
-    /// Who made the checkpoint.
+    /// The agent that made the checkpoint.
     pub agent: Option<String>,
-    /// Who worked on the task before, oldest first.
+    /// The agents that worked on the task before, oldest first.
     pub previous_agents: Vec<String>,
     /// When the checkpoint was last changed.
     pub updated_at: Option<Timestamp>,
-    /// Why it was last changed, where the format says that.
+    /// Why it was last changed, if the format states that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Work that is finished, oldest first.
     pub done: Vec<DoneItem>,
-    /// How many pieces of finished work, older than those in [`done`](Handoff::done), the checkpoint no
-    /// longer holds.
+    /// How many finished items, older than those in [`done`](Handoff::done), the checkpoint no longer contains.
     pub done_elsewhere: u64,
-    /// Where these are: a path relative to the folder of the checkpoint's file, where the checkpoint says so.
+    /// The file that has these items, relative to the folder of the checkpoint's file, if the checkpoint names
+    /// it.
     pub elsewhere: Option<String>,
-    /// How many of them are not there. Only [`Checkpoints`](crate::Checkpoints) look: of a document alone it is 0.
+    /// How many of these items are missing from that file. Only [`Checkpoints`](crate::Checkpoints) check this;
+    /// a hand-off that comes from the document alone has 0.
     pub elsewhere_missing: u64,
     /// Work that was begun and not finished.
     pub in_progress: Vec<OpenItem>,
     /// Work that is left, in order. It may name the work in progress as well.
     pub pending: Vec<String>,
-    /// What was decided, oldest first.
+    /// The decisions, oldest first.
     pub decisions: Vec<DecisionItem>,
     /// What keeps the task from going on.
     pub blockers: Vec<String>,
-    /// The files that the finished work made or changed, each once, in order of first mention.
+    /// The files that the finished work created or changed, each once, in order of first mention.
     pub files: Vec<String>,
-    /// How success is shown.
+    /// How the success of the task is verified.
     pub verification: Option<VerificationItem>,
     /// Further instructions of the format for the next agent.
     pub instructions: Vec<String>,
-    /// Items that could not be read; they count. Empty where only the typed checkpoint was asked.
+    /// Items that could not be read; they count as well. Empty if the hand-off was made from the typed
+    /// checkpoint alone.
     pub unreadable: Vec<UnreadableItem>,
-    /// How many pieces of work are finished, where the format states that apart from listing them.
+    /// How many items are finished, if the format states a number besides listing them.
     pub stated_done: Option<u64>,
-    /// How many pieces of work there are, where the format states that apart from listing them.
+    /// How many items there are, if the format states a number besides listing them.
     pub stated_total: Option<u64>,
-    /// Whether the checkpoint says that its agent stopped in order: the context was full, the model's service
-    /// asked to wait, another agent was to go on, or it was asked to stop.
+    /// Whether the checkpoint states that its agent stopped in order: its context was full, the model's service
+    /// asked it to wait, it handed the task over, or it was asked to stop.
     pub stopped_in_order: bool,
 }
 
@@ -90,7 +92,7 @@ impl DoneItem {
     }
 }
 
-/// Finished work, found by its text: lists may be long, and lose their beginnings.
+/// An index of finished work by its text, because lists may be long and may lose their beginnings.
 pub(crate) struct DoneIndex<'i>(HashMap<&'i str, Vec<&'i DoneItem>>);
 
 impl<'i> DoneIndex<'i> {
@@ -116,7 +118,7 @@ pub struct OpenItem {
     pub text: String,
     /// When it was begun.
     pub started_at: Option<Timestamp>,
-    /// How far it is.
+    /// How far it is, in the agent's words.
     pub note: Option<String>,
 }
 
@@ -152,11 +154,11 @@ impl DecisionItem {
     }
 }
 
-/// How success is shown, and what has been shown so far.
+/// How the success of the task is verified, and the results so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct VerificationItem {
-    /// Where the criteria stand.
+    /// Where the criteria are defined.
     pub contract: Option<String>,
     /// Each activity with its state.
     pub results: Vec<(String, String)>,
@@ -176,19 +178,19 @@ impl Handoff {
             .collect();
     }
 
-    /// Whether its agent had the time to note how far it came.
+    /// Whether the agent had time to note how far it came before it stopped.
     pub(crate) fn was_left_in_order(&self) -> bool {
         self.stopped_in_order || self.status == Status::Paused
     }
 
-    /// Where the finished work is that the checkpoint no longer holds, for a sentence: `moved to PLACE`, and how much of
-    /// it is not found there.
+    /// Where the finished work is that the checkpoint no longer contains, as part of a sentence: `moved to
+    /// PLACE`, and how many items are missing there.
     #[must_use]
     pub fn moved_to(&self) -> String {
         moved_to(self.elsewhere.as_deref(), self.elsewhere_missing)
     }
 
-    /// How many pieces of work are finished, with those that could not be read.
+    /// How many items are finished, including unreadable ones.
     #[must_use]
     pub fn count_done(&self) -> u64 {
         let listed = self.done.len() + self.unreadable_work(|state| state == ItemState::Finished);
@@ -196,8 +198,8 @@ impl Handoff {
         self.stated_done.unwrap_or(known)
     }
 
-    /// How many pieces of work there are, with those that could not be read, and those that the format counts
-    /// without listing them.
+    /// How many items there are, including unreadable ones and those that the format counts without listing
+    /// them.
     #[must_use]
     pub fn count_all(&self) -> u64 {
         let begun = self.in_progress.iter();
@@ -212,7 +214,7 @@ impl Handoff {
         }
     }
 
-    /// How many pieces of work are left: all without the finished ones.
+    /// How many items are not finished.
     #[must_use]
     pub fn count_left(&self) -> u64 {
         self.count_all().saturating_sub(self.count_done())
@@ -230,7 +232,8 @@ impl Handoff {
         self.unreadable.iter().any(UnreadableItem::may_be_open)
     }
 
-    /// What is left and recorded as done, each once, where `left` is [what is left](Handoff::what_is_left).
+    /// The items that are recorded both as done and as left, each once, where `left` is the result of
+    /// [`what_is_left`](Handoff::what_is_left).
     pub(crate) fn done_and_planned(&self, left: &Handoff) -> Vec<String> {
         if std::ptr::eq(self, left) {
             return Vec::new();
@@ -240,8 +243,9 @@ impl Handoff {
         twice.map(str::to_owned).collect()
     }
 
-    /// The same without the work that is planned and done as well. A step that is in progress goes on once more, unless
-    /// its text is an id, which is of one piece of work.
+    /// This hand-off without the planned work that is also recorded as done. A step in progress with the same
+    /// text as a finished one is kept as repeated work, unless texts are ids, because an id stands for one
+    /// item.
     pub(crate) fn what_is_left(&self, work_has_ids: bool) -> Cow<'_, Handoff> {
         let done: BTreeSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
         if !self.texts().any(|text| done.contains(text)) {
@@ -252,13 +256,13 @@ impl Handoff {
         Cow::Owned(left)
     }
 
-    /// What is left, in progress first.
+    /// The texts of what is left, work in progress first.
     fn texts(&self) -> impl Iterator<Item = &str> {
         let begun = self.in_progress.iter().map(|item| item.text.as_str());
         begun.chain(self.pending.iter().map(String::as_str))
     }
 
-    /// The names of the work that is left, as far as it is listed: what is in progress first.
+    /// The names of the listed work that is left, work in progress first, including unreadable items.
     pub(crate) fn open_names(&self) -> Vec<String> {
         let mut known = BTreeSet::new();
         let each_once = self.texts().filter(|text| known.insert(*text));
@@ -269,7 +273,7 @@ impl Handoff {
         names
     }
 
-    /// Takes out of the work that is left what is done as well.
+    /// Removes from the work that is left what is also recorded as done.
     pub(crate) fn only_what_is_left(&mut self, work_has_ids: bool) {
         let done: BTreeSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
         if work_has_ids {
@@ -281,8 +285,8 @@ impl Handoff {
             .retain(|text| !done.contains(text.as_str()) || goes_on.contains(text));
     }
 
-    /// Counts in what could not be read; `derived` says that the status follows from what is done and left
-    /// ([`STATUS_IS_DERIVED`](super::Checkpoint::STATUS_IS_DERIVED)).
+    /// Adds the unreadable items and adjusts the status. `derived` states that the status follows from what is
+    /// done and left ([`STATUS_IS_DERIVED`](super::Checkpoint::STATUS_IS_DERIVED)).
     pub(crate) fn count_in(&mut self, unreadable: Vec<UnreadableItem>, derived: bool) {
         self.unreadable = unreadable;
         let has = |state: ItemState| self.unreadable.iter().any(|item| item.state == state);
@@ -301,7 +305,7 @@ impl Handoff {
         };
     }
 
-    /// Says of each item without a text that it has none, rather than nothing.
+    /// Gives each item without a text a placeholder.
     pub(crate) fn name_the_unnamed(&mut self) {
         let done = self
             .done
@@ -318,7 +322,7 @@ impl Handoff {
         }
     }
 
-    /// Where the next agent begins: the work in progress, else the first that is pending.
+    /// Where the next agent begins: the work in progress, else the first pending item.
     #[must_use]
     pub fn start_at(&self) -> Option<&str> {
         let current = self.in_progress.first().map(|item| item.text.as_str());

@@ -1,12 +1,12 @@
-//! What the rules of a format take from outside the checkpoint.
+//! The values from outside a checkpoint that the rules of a format need.
 
 use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
 
-/// Values from outside a checkpoint that the rules of its format take, at most one of each type: such as the
-/// [`ExecutionSpec`](crate::formats::build_pipeline::ExecutionSpec) of a build. Each format defines the types of its own,
-/// and ignores those of the others. What is not given is not judged.
+/// Values from outside a checkpoint that the rules of its format need, at most one of each type, such as the
+/// [`ExecutionSpec`](crate::formats::build_pipeline::ExecutionSpec) of a build. Each format defines its own
+/// types and ignores all others. A rule whose value is missing is not checked.
 ///
 /// ```
 /// use agent_checkpoint::formats::{Inputs, story_pipeline::StoryState};
@@ -22,12 +22,12 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// One value.
+    /// Inputs with one value.
     pub fn of<T: Any + Send + Sync>(value: T) -> Self {
         Inputs::default().with(value)
     }
 
-    /// With this value, in place of one of the same type.
+    /// Adds this value, replacing one of the same type.
     #[must_use]
     pub fn with<T: Any + Send + Sync>(mut self, value: T) -> Self {
         self.values.retain(|(_, old)| !old.is::<T>());
@@ -35,20 +35,20 @@ impl Inputs {
         self
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// With something to tell the user about what was given.
+    /// Adds a note for the user about the inputs.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// Notes for the user about what was given.
+    /// The notes for the user about the inputs.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -1,4 +1,4 @@
-//! How a format reports what breaks its rules.
+//! How a format reports violations of its rules.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,25 +12,25 @@ use crate::json::{Code, Document, Kind, Node, Reading, Violation, pointer, quote
 /// How far a stamp may lie in the future before it is a violation.
 pub const FUTURE_TOLERANCE: TimeDelta = TimeDelta::seconds(5);
 
-/// The most violations of rules that are listed of one checkpoint.
+/// The most rule violations that are listed for one checkpoint.
 const MAX_FOUND: usize = 256;
 
-/// Gathers the violations of a format's rules.
+/// Collects the violations of a format's rules.
 ///
-/// A format walks its typed value and reports by pointer. The inspection has what of the document
-/// could not be read, so that a rule says nothing about values that are not there to judge: a
-/// violation at or below an unreadable value is skipped, and pointers into lists are those of the
-/// file even where unreadable elements are missing from the typed list.
+/// A format walks its typed value and reports violations by pointer. The inspection knows which parts of the
+/// document could not be read, so a rule reports nothing about values that are not there to judge: a violation
+/// at or below an unreadable value is skipped. Pointers into lists are those of the file, even if unreadable
+/// elements are missing from the typed list.
 pub struct Inspection<'a> {
     left_out: HashSet<&'a str>,
     locate: Box<dyn Fn(&str) -> String + 'a>,
-    /// The value at the present place; `None` where the document has none.
+    /// The node at the present position; `None` if the document has none.
     node: Option<Node<'a>>,
     context: RuleContext<'a>,
     limits: Limits,
-    /// The present place as the typed value has it.
+    /// The pointer of the present position in the typed value.
     prefix: String,
-    /// The present place as the file has it.
+    /// The pointer of the present position in the file.
     place: String,
     found: Vec<Violation>,
 }
@@ -63,26 +63,26 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// What is known from outside the checkpoint.
+    /// The context that the rules were given.
     #[must_use]
     pub fn context(&self) -> &RuleContext<'a> {
         &self.context
     }
 
-    /// The limits that texts are judged by.
+    /// The limits for texts.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Reports with pointers below the member `name`.
+    /// Runs `walk` with pointers below the member `name`.
     pub fn within<R>(&mut self, name: &str, walk: impl FnOnce(&mut Self) -> R) -> R {
         let node = self.node.and_then(|node| node.get(name));
         self.below(name, name, node, walk)
     }
 
-    /// Reports with pointers below each element of the list `name`, of which `items` is what could be
-    /// read.
+    /// Runs `walk` for each element of the list `name`, with pointers below it. `items` are the elements that
+    /// could be read.
     pub fn each<T>(&mut self, name: &str, items: &[T], mut walk: impl FnMut(&T, &mut Self)) {
         self.within(name, |inspection| {
             let mut nodes = inspection
@@ -91,7 +91,7 @@ impl<'a> Inspection<'a> {
                 .flat_map(|list| list.elements())
                 .enumerate();
             for (index, item) in items.iter().enumerate() {
-                // The next element that could be read is the one that became this item.
+                // The next readable element of the file is the one that became this item.
                 let next = nodes.find(|(position, _)| {
                     inspection.left_out.is_empty() || {
                         let place = format!("{}/{position}", inspection.place);
@@ -132,8 +132,7 @@ impl<'a> Inspection<'a> {
         result
     }
 
-    /// The pointer in the file of `member`, a pointer below the present place in terms of the typed
-    /// value.
+    /// The pointer in the file for `member`, which is a pointer in the typed value below the present position.
     fn full(&self, member: &str) -> String {
         if self.left_out.is_empty() {
             format!("{}{member}", self.place)
@@ -142,7 +141,7 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Reports a violation at `member`, a pointer below the present place.
+    /// Reports a violation at `member`, a pointer below the present position.
     pub fn report(&mut self, member: &str, code: Code, message: impl Into<String>) {
         if self.found.len() > MAX_FOUND {
             return;
@@ -158,10 +157,10 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Whether all of the value at `member` could be read.
+    /// Whether the whole value at `member` could be read.
     ///
-    /// A rule that compares lists asks first: of a list with unreadable elements it cannot say what
-    /// is missing.
+    /// A rule that compares lists asks this first: it cannot tell what is missing from a list with unreadable
+    /// elements.
     #[must_use]
     pub fn is_whole(&self, member: &str) -> bool {
         let pointer = self.full(member);
@@ -178,7 +177,7 @@ impl<'a> Inspection<'a> {
             .any(|left| is_at_or_below(pointer, left))
     }
 
-    /// Whether the document has a value other than `null` at the member `name` of the present place.
+    /// Whether the member `name` of the present position has a value other than `null`.
     #[must_use]
     pub fn is_present(&self, name: &str) -> bool {
         self.node
@@ -186,7 +185,7 @@ impl<'a> Inspection<'a> {
             .is_some_and(|node| node.kind() != Kind::Null)
     }
 
-    /// Reports `missing` unless the document has a value other than `null` at the member `name`.
+    /// Reports `missing` unless the member `name` has a value other than `null`. Returns whether it has one.
     pub fn require(&mut self, name: &str) -> bool {
         let present = self.is_present(name);
         if !present {
@@ -196,21 +195,21 @@ impl<'a> Inspection<'a> {
         present
     }
 
-    /// Reports `missing` for each of these members that is not there.
+    /// Reports `missing` for each of these members that is absent or `null`.
     pub fn require_all(&mut self, names: &[&str]) {
         for name in names {
             self.require(name);
         }
     }
 
-    /// Reports a number where an id belongs; it was read by its digits.
+    /// Reports a number in place of an id. The reader accepted it by its digits.
     pub(crate) fn id(&mut self, name: &str) {
         let node = self.node.and_then(|node| node.get(name));
         let pointer = pointer::join(&self.place, name);
         self.number(node, pointer);
     }
 
-    /// Reports each number in the list `name`, where ids belong; they were read by their digits.
+    /// Reports each number in the list `name` of ids. The reader accepted them by their digits.
     pub(crate) fn numbers(&mut self, name: &str) {
         let list = pointer::join(&self.place, name);
         let node = self.node.and_then(|node| node.get(name));
@@ -220,8 +219,8 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Reports each id that the list `name` has a second time, at `member` of its element. Two that could not be read
-    /// are not the same.
+    /// Reports each id that occurs again in the list `name`, at `member` of its element. Unreadable ids are
+    /// never equal.
     pub(crate) fn each_once<'i>(
         &mut self,
         name: &str,
@@ -254,7 +253,8 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Reports a stamp that is no time; one that may lie in the future, such as an expected one.
+    /// Reports a stamp that is not a time. The time may lie in the future, for example that of an expected
+    /// event.
     pub fn expected_timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
         if let Some(stamp) = stamp.filter(|stamp| stamp.time().is_none()) {
             self.report(
@@ -268,7 +268,7 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Reports a stamp that is no time, or that lies in the future of the clock.
+    /// Reports a stamp that is not a time, or that lies in the future of the clock.
     pub fn timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
         self.expected_timestamp(member, stamp);
         let (Some(stamp), Some(now)) = (stamp, self.context.now) else {
@@ -286,8 +286,8 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Reports a version of the format that this program does not know. Of a whole document
-    /// [`violations`](super::violations) does it for every format; a format calls it for checkpoints inside others.
+    /// Reports a version of the format that this program does not know. For a whole document
+    /// [`violations`](super::violations) does this; a format calls it only for checkpoints nested in others.
     pub fn version<C: Checkpoint>(&mut self, checkpoint: &C) {
         let (Some(found), Some(known)) = (checkpoint.schema_version(), C::latest_version()) else {
             return;
@@ -329,7 +329,7 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// The violations found.
+    /// The violations that were found.
     #[must_use]
     pub fn finish(self) -> Vec<Violation> {
         self.found

@@ -1,22 +1,22 @@
-//! A checkpoint with all that its document says: what could not be read counts.
+//! A checkpoint judged by its whole document, including the parts that could not be read.
 
 use super::{Checkpoint, Handoff, Progress, ResumePlan, ResumeReason, RuleContext, Status};
 use super::{FUTURE_TOLERANCE, unreadable_items, violations};
 use crate::checkpoint::ResumeDecision;
 use crate::json::{Code, Document, Reading, Violation};
 
-/// What everybody who judges a checkpoint goes by.
+/// The judgment of a checkpoint that all callers share.
 pub(crate) struct Judged {
     pub(crate) handoff: Handoff,
     pub(crate) plan: ResumePlan,
     pub(crate) violations: Vec<Violation>,
-    /// How far the task is; without a present time nothing is measured.
+    /// How far the task is; the times are `None` without a present time.
     pub(crate) progress: Progress,
-    /// Whether its elapsed time goes on; `None` where that is unknown yet.
+    /// Whether its elapsed time keeps growing; `None` if that cannot be decided yet.
     pub(crate) goes_on: Option<bool>,
 }
 
-/// Judges what was read from a document: one place, so that `resume`, `status` and `archive` agree.
+/// Judges what was read from a document. `resume`, `status` and `archive` all use it, so that they agree.
 pub(crate) fn judge<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, ErrorKind, Result};
 
-/// The name of a checkpoint in a store: an agent id, a task id, a slot of a host file.
+/// The name of a checkpoint in a store: an agent id, a task id, or a slot of a host file.
 ///
-/// A key is 1 to 200 bytes of text without control characters and without white space at its ends.
-/// It may hold `/`, `..` and whatever else ids hold in practice: a store that keeps files maps it to
-/// a file name that cannot leave its folder.
+/// A key is 1 to 200 bytes of text without control characters and without white space at its ends. It may
+/// contain `/`, `..` and anything else that real ids contain: a store that uses files maps it to a file name
+/// that cannot leave its folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key(String);
@@ -21,7 +21,7 @@ impl Key {
     /// The longest key, in bytes.
     pub const MAX_BYTES: usize = 200;
 
-    /// Checks `text` and takes it as a key.
+    /// Makes a key of `text`, if it is valid.
     ///
     /// # Errors
     ///

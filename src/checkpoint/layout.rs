@@ -1,4 +1,4 @@
-//! Where a protocol keeps its files: names of checkpoints, archives and backups.
+//! Where a protocol keeps its files: the names of checkpoints, archives and backups.
 
 use chrono::{DateTime, Utc};
 
@@ -6,28 +6,28 @@ use super::{Key, Result, file_name};
 use crate::json::Document;
 
 /// How a protocol names the files of a folder.
-///
-/// A name is never turned back into an id where the protocol changes ids on the way: then the id is
+/// If the protocol changes ids to make file names, a name is never turned back into an id; the id is then read
+/// from the content.
 /// read from the content.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Layout {
     /// The file of a key.
     pub file_name: fn(&Key) -> Result<String>,
-    /// What a file of the folder is, by its full name.
+    /// The role of a file in the folder, by its full name.
     pub role: fn(&str) -> FileRole,
-    /// The key of a current checkpoint, from its content; `None` where content does not tell.
+    /// The key of a current checkpoint, from its content; `None` if the content does not have it.
     pub key_in: Option<fn(&Document) -> Option<Key>>,
-    /// The name under which a file is archived, without its ending and made unique by the store.
+    /// The name of an archive without its extension. The store makes it unique.
     pub archive_stem: fn(stem: &str, archive: Archive, now: DateTime<Utc>) -> String,
-    /// The protocol's own backups, where it has some.
+    /// The protocol's own backups, if it has any.
     pub backups: Option<Backups>,
-    /// The one checkpoint of a folder, where the protocol has no more.
+    /// The name of the only checkpoint in a folder, if the protocol has just one.
     pub only_file: Option<&'static str>,
 }
 
 impl Layout {
-    /// Whether this is the name of a file that was archived from the one with this stem.
+    /// Whether a file of this name is an archive of the checkpoint with this stem.
     #[must_use]
     pub fn is_archive_of(&self, name: &str, stem: &str) -> bool {
         let Some(name) = name.strip_suffix(file_name::EXTENSION) else {
@@ -38,7 +38,7 @@ impl Layout {
             let made = (self.archive_stem)(stem, archive, DateTime::UNIX_EPOCH);
             match made.strip_suffix('0') {
                 Some(before) => name.strip_prefix(before).is_some_and(is_unique_number),
-                // A name without the time has only the counter that the store adds.
+                // A name without a time has only the counter that the store adds.
                 None => name.strip_prefix(&made).is_some_and(|tail| {
                     let counter = tail.strip_prefix(UNIQUE_SEPARATOR);
                     tail.is_empty() || counter.is_some_and(is_unique_number)
@@ -48,15 +48,15 @@ impl Layout {
     }
 }
 
-/// What a file in a folder of checkpoints is.
+/// The role of a file in a folder of checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileRole {
-    /// A checkpoint under this key; `None` when the key is in its content.
+    /// A checkpoint under this key; `None` if the key must be read from its content.
     Current(Option<Key>),
-    /// A checkpoint that was archived.
+    /// An archived checkpoint.
     Archive,
-    /// Nothing of the protocol's.
+    /// A file that does not belong to the protocol.
     Foreign,
 }
 
@@ -64,16 +64,16 @@ pub enum FileRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Archive {
-    /// Its agent crashed and another takes over.
+    /// Its agent crashed, and another takes over.
     Crashed,
-    /// Its task begins anew.
+    /// Its task starts over.
     Aborted,
     /// Its task is complete.
     Complete,
 }
 
 impl Archive {
-    /// The reason in a word.
+    /// The reason as a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,15 +88,15 @@ impl Archive {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Backups {
-    /// Their folder, in that of the checkpoints.
+    /// Their folder, relative to the folder of the checkpoints.
     pub folder: &'static str,
-    /// The name of a backup without its ending, made unique by the store.
+    /// The name of a backup without its extension. The store makes it unique.
     pub stem: fn(stem: &str, now: DateTime<Utc>) -> String,
-    /// Whether a file of that folder is a backup of the checkpoint with this stem.
+    /// Whether a file in that folder is a backup of the checkpoint with this stem.
     pub is_backup: fn(name: &str, stem: &str) -> bool,
-    /// How many are kept, the newest.
+    /// How many of the newest are kept.
     pub keep: usize,
-    /// The time that a backup says it is of: the order of those that others made.
+    /// The time that a backup states for itself. It orders backups that others made.
     pub stamp_in: fn(&Document) -> Option<DateTime<Utc>>,
 }
 
@@ -118,7 +118,7 @@ impl Backups {
         }
     }
 
-    /// Says where a backup has the time that it is of.
+    /// Sets how to read the time that a backup states for itself.
     #[must_use]
     pub const fn with_stamp_in(mut self, stamp_in: fn(&Document) -> Option<DateTime<Utc>>) -> Self {
         self.stamp_in = stamp_in;
@@ -126,12 +126,12 @@ impl Backups {
     }
 }
 
-/// What separates a stem from what makes it unique: a counter, where two fall into one second.
+/// Separates a stem from the counter that makes it unique when two names have the same second.
 pub(crate) const UNIQUE_SEPARATOR: char = '-';
 
 impl Default for Layout {
-    /// `{key}.json`, with characters that no file name may have as `%XX`; archives
-    /// `{key}.{reason}-{epoch}.json`.
+    /// `{key}.json`, with characters that file names must not contain as `%XX`; archives are
+    /// `{key}%{reason}-{epoch}.json`.
     fn default() -> Self {
         Layout {
             file_name: file_name::file_name,
@@ -152,7 +152,8 @@ impl Default for Layout {
     }
 }
 
-/// The stem of a default archive's checkpoint. A `%` that no key makes marks the name.
+/// The stem of the checkpoint that a default archive belongs to. It is marked by a `%` that is no escape of a
+/// key.
 fn split_archive(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(file_name::EXTENSION)?;
     let (stem, tail) = stem.rsplit_once('%')?;
@@ -161,7 +162,7 @@ fn split_archive(name: &str) -> Option<&str> {
     (known && is_unique_number(number)).then_some(stem)
 }
 
-/// Whether a text is digits, perhaps followed by the store's own counter.
+/// Whether a text consists of digits, optionally followed by the store's counter.
 #[must_use]
 pub(crate) fn is_unique_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! How large a checkpoint may become, and what is cut when it would become larger.
+//! How large a checkpoint may become, and what is dropped when it would exceed that.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,11 +6,10 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::json::{Kind, Node};
 
-/// The bounds that a save keeps on what it adds. `None` is no bound.
+/// The limits on what a save adds; `None` means no limit.
 ///
-/// Limits act on the texts and lists that a save sets or lengthens; what was in the checkpoint
-/// before, however long, is left alone until it is changed. The defaults are those of the
-/// builder-state protocol.
+/// Limits apply to the texts and lists that a save sets or lengthens. Older content, however long, stays until
+/// it is changed. The defaults are those of the builder-state protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -18,17 +17,17 @@ pub struct Limits {
     pub partial_work: Option<usize>,
     /// The longest reason of a decision, in characters (code points). Default 100.
     pub rationale: Option<usize>,
-    /// How many finished steps stay, the newest. Default 10.
+    /// How many of the newest finished steps are kept. Default 10.
     pub completed_steps: Option<usize>,
-    /// The target size of the whole checkpoint in its compact form, in bytes: a save moves finished steps
-    /// out for it, and never fails because of it. Default 2,048.
+    /// The target size of the whole checkpoint in compact form, in bytes. A save moves finished steps out to
+    /// reach it, but never fails because of it. Default 2,048.
     pub total_bytes: Option<usize>,
-    /// How many finished steps stay even when the checkpoint is over its size. Default 3.
+    /// How many finished steps are kept even if the checkpoint is over its target size. Default 3.
     pub steps_kept_over_size: usize,
-    /// What marks a cut; it counts within the limit. Default `…`.
+    /// The mark at the end of a cut text; it counts within the limit. Default `…`.
     pub mark: String,
-    /// Where what a save drops is kept, as the checkpoint is to name it. A save through
-    /// [`Checkpoints`](crate::Checkpoints) sets it to what the store says. Default none.
+    /// The dropped log as the checkpoint is to name it. A save through [`Checkpoints`](crate::Checkpoints) sets
+    /// it to the name that the store gives. Default none.
     pub dropped_log: Option<String>,
 }
 
@@ -47,7 +46,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// No bounds at all.
+    /// No limits at all.
     #[must_use]
     pub fn unlimited() -> Self {
         Limits {
@@ -59,11 +58,10 @@ impl Limits {
         }
     }
 
-    /// `text` cut to `limit` characters, or `None` when it fits.
+    /// `text` cut to `limit` characters, or `None` if it fits.
     ///
-    /// The cut falls between two grapheme clusters, so an emoji or an accented letter is kept whole
-    /// or dropped whole; the mark counts within the limit. Where not even the mark fits, nothing
-    /// is left.
+    /// The cut falls between two grapheme clusters, so an emoji or an accented letter is kept or dropped as a
+    /// whole. The mark counts within the limit; if not even the mark fits, the result is empty.
     #[must_use]
     pub fn cut(&self, text: &str, limit: usize) -> Option<String> {
         text.chars().nth(limit)?;
@@ -83,44 +81,46 @@ impl Limits {
     }
 }
 
-/// What a save dropped to keep within its limits.
+/// What a save dropped to stay within its limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[must_use]
 #[non_exhaustive]
 pub struct Truncation {
-    /// Each piece that went, whole, in the order it went.
+    /// Each dropped item, whole, in the order in which it was dropped.
     pub dropped: Vec<Dropped>,
-    /// Set when the save made the checkpoint larger and it is over its target size. A note, no failure.
+    /// Set if the save made the checkpoint larger and it is over its target size. This is a note, not a
+    /// failure.
     pub over_budget: Option<OverBudget>,
-    /// Where the store keeps what went, for a person; set once it is kept.
+    /// Where the store keeps the dropped items, for a person; set once they are stored.
     pub kept_in: Option<String>,
 }
 
 impl Truncation {
-    /// Whether nothing was cut and the checkpoint is within its size.
+    /// Whether nothing was dropped and the checkpoint is within its target size.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.dropped.is_empty() && self.over_budget.is_none()
     }
 }
 
-/// One piece that a save dropped.
+/// One item that a save dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Where it was: a JSON pointer into the checkpoint as the caller gave it.
+    /// Where it was: a JSON pointer into the checkpoint that the caller passed in.
     pub pointer: String,
-    /// Why it went.
+    /// Why it was dropped.
     pub reason: DropReason,
-    /// All of it, as it was.
+    /// The whole value.
     pub value: Value,
-    /// Its text on one line, where the value lacks what the text has; a store keeps it beside the rest.
+    /// Its original text on one line, if the value cannot represent it exactly. A store keeps it with the
+    /// value.
     #[serde(skip)]
     pub text: Option<String>,
 }
 
 impl Dropped {
-    /// Records that `value` at `pointer` went.
+    /// An item at `pointer`, with its value and the reason.
     pub fn new(pointer: impl Into<String>, reason: DropReason, value: Value) -> Self {
         Dropped {
             pointer: pointer.into(),
@@ -130,12 +130,12 @@ impl Dropped {
         }
     }
 
-    /// Takes the value from the text of a file. What no [`Value`] can hold (half of a surrogate pair, a number beyond
-    /// all doubles) has no value but the one it has: its text is kept beside.
+    /// Takes the value from the text of a file. If no [`Value`] can represent that text (half of a surrogate
+    /// pair, a number beyond a double), the text is kept as well.
     pub(crate) fn take_from(&mut self, node: Node<'_>) {
         let value = serde_json::from_str(node.raw()).ok();
         let is_whole = value.is_some() && is_exact(node);
-        // No string has a line end in it.
+        // No JSON string contains a line end, so lines can be joined.
         self.text = (!is_whole).then(|| node.raw().lines().map(str::trim).collect());
         if let Some(value) = value {
             self.value = value;
@@ -143,8 +143,8 @@ impl Dropped {
     }
 }
 
-/// Whether a [`Value`] has all of it: each number is written by serde_json as it stands there, which has no more than
-/// a double, and no name is given twice.
+/// Whether a [`Value`] represents the node exactly: serde_json, which stores numbers as doubles, writes each
+/// number as it is spelled there, and no name occurs twice.
 fn is_exact(node: Node<'_>) -> bool {
     match node.kind() {
         Kind::Object => {
@@ -158,7 +158,7 @@ fn is_exact(node: Node<'_>) -> bool {
     }
 }
 
-/// Why a piece was dropped.
+/// Why an item was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -169,7 +169,7 @@ pub enum DropReason {
     Elements(usize),
     /// The checkpoint was larger than this many bytes.
     Bytes(usize),
-    /// Another took its place before it was finished, or it was dropped.
+    /// Another item replaced it before it was finished, or it was removed from the plan.
     #[serde(rename = "put-aside")]
     Superseded,
     /// It could not be read, and was overwritten.
@@ -192,21 +192,21 @@ impl std::fmt::Display for DropReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OverBudget {
-    /// Its compact form, in bytes.
+    /// The size of its compact form, in bytes.
     pub bytes: usize,
     /// The target, in bytes.
     pub limit: usize,
-    /// Where most of it is, as a JSON pointer: its longest list, or a free text that makes up most of that
-    /// list. Never a time stamp.
+    /// The JSON pointer of its largest part: the longest list, or a free text that makes up most of that list.
+    /// Never a time stamp.
     pub longest: Option<String>,
-    /// The bytes of what [`longest`](OverBudget::longest) points to.
+    /// The size of the part at [`longest`](OverBudget::longest), in bytes.
     pub longest_bytes: usize,
-    /// How many entries that has; `None` of a text.
+    /// How many entries that part has; `None` if it is a text.
     pub entries: Option<usize>,
 }
 
 impl OverBudget {
-    /// `bytes` where at most `limit` were wanted.
+    /// A checkpoint of `bytes` with a target of `limit`.
     #[must_use]
     pub fn new(bytes: usize, limit: usize) -> Self {
         OverBudget {
@@ -218,7 +218,7 @@ impl OverBudget {
         }
     }
 
-    /// Names the longest part by its JSON pointer, with its size and, of a list, the number of its entries.
+    /// Names the largest part by its JSON pointer, with its size and, for a list, the number of its entries.
     #[must_use]
     pub(crate) fn with_longest(
         mut self,

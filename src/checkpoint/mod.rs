@@ -93,88 +93,89 @@ pub(crate) use versions::{any_migration, version_is_unreadable};
 
 use crate::json::{Code, Document, Identity, Reading, Violation};
 
-/// What a format states about itself. The rest of the library works from this.
+/// A format: what its struct states about itself, and all that the rest of the library needs.
 ///
-/// Implement it for a struct of your own and get the lossless store, the limits, the staleness
+/// Implement it for a struct of your own and get the lossless store, the limits, the staleness verdict and the
+/// resume prompt.
 /// verdict and the resume prompt.
 ///
 /// # Rules for the struct
 ///
-/// `#[serde(default)]` on every struct, so that `{}` deserializes and a missing field never costs
-/// its object; a scalar whose default could be taken for data is an `Option`; no `flatten`,
-/// `untagged`, `tag` or `deny_unknown_fields`; `skip_serializing_if` only for `Option::is_none`;
-/// a text of a fixed set keeps an unknown spelling. What is required is said in
-/// [`inspect`](Checkpoint::inspect), not by the type.
+/// Every struct has `#[serde(default)]`, so that `{}` deserializes and a missing field never costs its object.
+/// A scalar whose default could be mistaken for data is an `Option`. There is no `flatten`, `untagged`, `tag`
+/// or `deny_unknown_fields`, and `skip_serializing_if` only with `Option::is_none`. A text from a fixed set
+/// keeps an unknown spelling. [`inspect`](Checkpoint::inspect), not the type, reports missing required members.
 pub trait Checkpoint:
     Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync + 'static
 {
     /// The name of the format, such as `task`.
     const FORMAT: &'static str;
 
-    /// The released versions of the format, oldest first, each with what it brought.
+    /// The released versions of the format, oldest first, each with its changes.
     ///
     /// Documents of older versions stay readable: see [`read`].
     const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[];
 
-    /// The place of a document's version, such as `/schemaVersion`; `None` if it has none. The value there is
-    /// [`schema_version`](Checkpoint::schema_version).
+    /// The JSON pointer of a document's version, such as `/schemaVersion`; `None` if it has none.
+    /// [`schema_version`](Checkpoint::schema_version) returns the value there.
     const VERSION_POINTER: Option<&'static str> = None;
 
-    /// By what the elements of its lists are recognised when they change place.
+    /// The members by which elements of its lists are recognised when they move.
     const IDENTITIES: &'static [Identity] = &[];
 
-    /// Where the items of its work stand, and what one of them that could not be read counts as: `/steps/*` for
-    /// each element of a list or member of an object, `/current` for a single one. What is not named here does not count.
+    /// Where the items of its work are, and what an unreadable one counts as: `/steps/*` for each element of a
+    /// list or member of an object, `/current` for a single item. Items at other places do not count.
     const ITEMS: &'static [(&'static str, ItemState)] = &[];
 
-    /// Whether the status is derived from what is done and left, rather than said by the checkpoint. Then
-    /// it cannot be *complete* while a part of the checkpoint could not be read.
+    /// Whether the status is derived from what is done and left, rather than stated by the checkpoint. A
+    /// derived status is never *complete* while a part of the checkpoint is unreadable.
     const STATUS_IS_DERIVED: bool = false;
 
     /// Whether the checkpoint has a heartbeat apart from its progress: see
     /// [`is_heartbeat`](Checkpoint::is_heartbeat).
     const HAS_HEARTBEAT: bool = false;
-    /// Whether the texts of finished and pending work are ids, each of one piece of work. Then one that stands
-    /// in both is done, and no prompt or plan has it again; a step in words may well come twice.
+    /// Whether the texts of finished and pending work are ids that each stand for one item. An id in both lists
+    /// is then done, and no prompt or plan repeats it; a step with a free text may well occur twice.
     const WORK_HAS_IDS: bool = false;
 
-    /// Violations that the protocol itself passes through, each a code and the JSON pointer at which it stands, such as
-    /// a field that is written at the end of a stage. A save treats them differently:
+    /// Violations of transient states of the protocol, such as a field that is written at the end of a stage:
+    /// each a code and the JSON pointer at which it occurs. A save reports them separately: see
     /// [`Saved::transient`](crate::store::Saved::transient).
     const TRANSIENT: &'static [(Code, &'static str)] = &[];
 
-    /// Whether every change writes all members, also those that the document lacks and the change left as they were.
+    /// Whether every change writes all members, including those that the document lacks and the change did not
+    /// touch.
     const WRITES_ALL: bool = false;
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.
     const OPERATIONS: &'static [&'static str] = &[];
 
-    /// Whether the files of a finished step are source files only, as [`SourceFiles`] has them.
+    /// Whether the files of a finished step are limited to source files, as [`SourceFiles`] defines them.
     const NAMES_SOURCES_ONLY: bool = false;
 
     /// The options that the command has for this format.
     const INPUTS: &'static [Input] = &[];
 
-    /// Whether each checkpoint is a task; false for one that supervises those of others.
+    /// Whether each checkpoint is a task; false if it supervises the tasks of others.
     const IS_TASK: bool = true;
 
-    /// Whether the name of an agent is that of a role, which another agent has in each task.
+    /// Whether agents are named by role, so that each task has another agent of the same name.
     const AGENTS_ARE_ROLES: bool = false;
 
-    /// The page to give an agent that keeps checkpoints of this format, in Markdown: when to write what, with examples, how
-    /// to resume, and what to do when a checkpoint is stale.
+    /// The guide for an agent that keeps checkpoints of this format, in Markdown: when to write what, with
+    /// examples, how to resume, and what to do if a checkpoint is stale.
     const GUIDE: Option<&'static str> = None;
 
-    /// The version that the checkpoint says it has.
+    /// The version that the checkpoint states.
     fn schema_version(&self) -> Option<u64> {
         None
     }
 
-    /// Sets the version; called for a new checkpoint that stands alone in its document, and for every save of a
-    /// format that has migrations.
+    /// Sets the version. It is called for a new checkpoint that is the root of its document, and on every save
+    /// of a format with migrations.
     fn set_schema_version(&mut self, _version: u64) {}
 
-    /// The version that this type writes: the last one, where documents tell theirs.
+    /// The latest version, which this type writes; `None` if documents do not state their version.
     #[must_use]
     fn latest_version() -> Option<u64> {
         let last = Self::SCHEMA_VERSIONS.last().map(|last| last.number);
@@ -184,24 +185,24 @@ pub trait Checkpoint:
     /// When the checkpoint was last changed.
     fn updated_at(&self) -> Option<&Timestamp>;
 
-    /// Sets what the protocol stamps on every write.
+    /// Sets the stamps that the protocol writes on every save.
     fn stamp(&mut self, now: DateTime<Utc>);
 
-    /// Sets the stamps for a change of what was `before`; the same as [`stamp`](Checkpoint::stamp)
-    /// unless the format has changes, such as a heartbeat, that its stamp does not count.
+    /// Sets the stamps for a change from `before`. It is the same as [`stamp`](Checkpoint::stamp) unless the
+    /// format has changes, such as a heartbeat, that do not update its stamp.
     fn stamp_change(&mut self, _before: Option<&Self>, now: DateTime<Utc>) {
         self.stamp(now);
     }
 
-    /// Whether `before` became this by a heartbeat alone.
+    /// Whether a heartbeat is the only change since `before`.
     ///
-    /// Such a save is no progress: what is known of the files stays as it was, and it leaves no state in
-    /// the history, which would hold nothing else after a while.
+    /// Such a save is no progress: the fingerprints of the files stay as they were, and it leaves no entry in
+    /// the history, which heartbeats would otherwise fill.
     fn is_heartbeat(&self, _before: &Self) -> bool {
         false
     }
 
-    /// The session that has the task, where the checkpoint names one.
+    /// The session that owns the task, if the checkpoint names one.
     fn session(&self) -> Option<&str> {
         None
     }
@@ -209,13 +210,13 @@ pub trait Checkpoint:
     /// The files that the checkpoint names as made or changed, each once.
     fn files(&self) -> Vec<&str>;
 
-    /// Those of its files that no other active checkpoint of the format should name: all of them, unless the
-    /// protocol shares some, or counts fewer.
+    /// The files that no other active checkpoint of the format should name. These are all of its files, unless
+    /// the protocol lets checkpoints share some or counts fewer.
     fn exclusive_files(&self) -> Vec<&str> {
         self.files()
     }
 
-    /// The state of the task: that of its hand-off.
+    /// The state of the task, as in its hand-off.
     fn status(&self) -> Status {
         self.handoff().status
     }
@@ -223,20 +224,20 @@ pub trait Checkpoint:
     /// What the next agent needs.
     fn handoff(&self) -> Handoff;
 
-    /// The hand-off with no finished work but the newest, and the number of the others: what is asked of a checkpoint
-    /// before and after every report. The default is the whole hand-off; a format whose checkpoints grow spares the
-    /// copy of what they have of finished work.
+    /// The hand-off with only the newest finished item and the number of the others. It is computed before and
+    /// after every report. The default is the whole hand-off; a format whose checkpoints grow avoids copying
+    /// all finished work.
     fn outline(&self) -> Handoff {
         self.handoff()
     }
 
-    /// Whether a piece of finished work has this text. The default looks into the hand-off.
+    /// Whether a finished item has this text. The default searches the hand-off.
     fn has_finished(&self, text: &str) -> bool {
         self.handoff().done.iter().any(|item| item.text == text)
     }
 
-    /// The signals by which the agent is judged alive or not. The default is the status of its hand-off, and
-    /// its last change as progress.
+    /// The signals of life by which the agent is judged alive or not. The default is the status of its
+    /// hand-off, and its last change as progress.
     fn pulse(&self) -> Pulse {
         let updated_at = self.updated_at().cloned();
         Pulse::default()
@@ -244,72 +245,72 @@ pub trait Checkpoint:
             .with_progress(updated_at.or_else(|| self.handoff().updated_at))
     }
 
-    /// How long a silence may be by the protocol.
+    /// The protocol's limits on how long an agent may be silent.
     fn thresholds() -> Thresholds {
         Thresholds::default()
     }
 
-    /// How far the task is, in numbers, given its hand-off. The default counts the items of that.
+    /// How far the task is, in numbers, given its hand-off. The default counts the items of the hand-off.
     ///
-    /// Of what it states only [`elapsed`](Progress::elapsed) depends on the present: it goes on with the time, or has
-    /// ended.
+    /// Of its values only [`elapsed`](Progress::elapsed) may depend on the present: it grows with the time
+    /// until the task ends.
     fn progress(&self, handoff: &Handoff, now: DateTime<Utc>) -> Progress {
         Progress::of(handoff, now)
     }
 
-    /// The protocol's own message about an agent that is late or stalled, where it has one.
+    /// The protocol's own message about an agent that is late or stalled, if it has one.
     fn notice(&self, _notice: Notice, _now: DateTime<Utc>) -> Option<String> {
         None
     }
 
-    /// Reports what breaks the format's rules.
+    /// Reports the violations of the format's rules.
     fn inspect(&self, inspection: &mut Inspection<'_>);
 
-    /// Whether and how to go on, by the protocol's own rules.
+    /// Whether and how to carry on, by the protocol's own rules.
     ///
-    /// What the files and the violations tell is added by
-    /// [`Checkpoints::resume`](crate::Checkpoints::resume).
+    /// [`Checkpoints::resume`](crate::Checkpoints::resume) adds what follows from the files and the violations.
     fn resume_plan(&self, _context: &RuleContext<'_>) -> ResumePlan {
         ResumePlan::of(&self.handoff())
     }
 
-    /// What templates of the format's own messages see as `own`, beside what all formats have.
+    /// The values that templates of the format's own messages see as `own`, in addition to those that all
+    /// formats have.
     fn message_values(&self, _context: &RuleContext<'_>) -> serde_json::Value {
         serde_json::Value::Null
     }
 
-    /// Does what an agent or a supervisor reports, and keeps the protocol's rules. The same report in the same context
-    /// does the same to the same checkpoint.
+    /// Applies what an agent or a supervisor reports, by the protocol's rules. The same report with the same
+    /// context has the same effect on the same checkpoint.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`] when the format has no such operation, [`ErrorKind::Transition`] when
-    /// the protocol has no such transition and none was forced, [`ErrorKind::Refused`] when it does not
-    /// go with the checkpoint's state. The checkpoint is then unchanged.
+    /// [`ErrorKind::Unsupported`] when the format has no such operation, [`ErrorKind::Transition`] when the
+    /// protocol has no such transition and it was not forced, [`ErrorKind::Refused`] when the operation does
+    /// not fit the state of the checkpoint. The checkpoint is then unchanged.
     fn apply(&mut self, operation: &Operation, _context: &OperationContext<'_>) -> Result<()> {
         Err(Error::unsupported(operation, Self::OPERATIONS))
     }
 
-    /// Takes the task up again for the agent and session that report: after this it is theirs.
+    /// Makes the reporting agent and session the owner of the task.
     ///
     /// The default changes nothing, for a format whose checkpoints belong to no agent.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] when the protocol does not let this agent go on from it.
+    /// [`ErrorKind::Refused`] when the protocol does not let this agent carry on.
     fn take_up(&mut self, _context: &OperationContext<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Records that the agent stops although the task is not done. It is a full checkpoint of now, also
-    /// where nothing else changed.
+    /// Records that the agent stops although the task is not done. It is a full checkpoint with a new stamp,
+    /// even if nothing else changed.
     ///
-    /// Unless the format says otherwise, what failed is reported as a failure, a blocker or a note,
-    /// whichever the protocol has first and takes now.
+    /// Unless the format overrides this, a failure is reported as the first of these that the protocol has and
+    /// accepts now: a failure, a blocker, or a note.
     ///
     /// # Errors
     ///
-    /// None, unless the format has some.
+    /// The default returns none.
     fn interrupt(
         &mut self,
         interruption: &Interruption,
@@ -325,20 +326,19 @@ pub trait Checkpoint:
                 },
                 Operation::Note { text },
             ];
-            // One that is refused, as on a task that is complete, leaves the checkpoint as it was.
+            // A refused operation, as on a complete task, leaves the checkpoint as it was.
             let _taken = ways.iter().any(|way| self.apply(way, context).is_ok());
         }
         self.stamp(context.now);
         Ok(())
     }
 
-    /// The message to the supervisor after a checkpoint, if the protocol has such a
-    /// message for it.
+    /// The message that the protocol sends to the supervisor after a checkpoint, if it has one.
     fn progress_report(&self) -> Option<String> {
         None
     }
 
-    /// A first checkpoint, as `ckpt start` begins it. The default makes one from a hand-off with the plan.
+    /// The first checkpoint that `ckpt start` saves. The default makes it from a hand-off with the plan.
     ///
     /// # Errors
     ///
@@ -359,17 +359,17 @@ pub trait Checkpoint:
         })
     }
 
-    /// What the rules take from outside, made of the [inputs](Checkpoint::INPUTS) that were given.
+    /// The inputs of the rules, made from the values of the [inputs](Checkpoint::INPUTS).
     ///
     /// # Errors
     ///
-    /// Those of reading what was given.
+    /// Those of reading the values.
     fn take_inputs(_given: &Given, _file: &CheckpointFile<'_>) -> Result<Inputs> {
         Ok(Inputs::default())
     }
 
-    /// What the rules take from files that the protocol keeps beside the checkpoint's: of `report` where they are to judge
-    /// a report, and none where that needs nothing.
+    /// The inputs that the rules take from files that the protocol keeps beside the checkpoint's file. With a
+    /// `report`, only the inputs that are needed to judge it, which may be none.
     ///
     /// # Errors
     ///
@@ -378,23 +378,23 @@ pub trait Checkpoint:
         Ok(Inputs::default())
     }
 
-    /// Adds what the inputs have of the task that the checkpoint itself lacks, and gives the phase in which they have the
-    /// task where that is another than the checkpoint's.
+    /// Adds what the inputs state about the task and the checkpoint itself lacks. Returns the phase that the
+    /// inputs state if it differs from the checkpoint's.
     fn supervised(&self, _context: &RuleContext<'_>, _judged: &mut Supervised) -> Option<String> {
         None
     }
 
-    /// Refuses a change of the file at this path, where no reader of the protocol looks.
+    /// Refuses to change a file at a path where no reader of the protocol looks.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] then.
+    /// [`ErrorKind::Refused`] in that case.
     fn check_place(_file: &CheckpointFile<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// The evidence that a file is of this format, from its path and its document; `None` for the
-    /// document of a corrupt file.
+    /// The evidence that a file is of this format, from its path and its document. The document is `None` if
+    /// the file is corrupt.
     fn recognise(_path: &Path, _document: Option<&Document>) -> Option<Evidence> {
         None
     }
@@ -404,15 +404,15 @@ pub trait Checkpoint:
         Layout::default()
     }
 
-    /// A checkpoint of this format with the same hand-off, as far as the format can hold it; `None`
-    /// when the format cannot be made from one.
+    /// A checkpoint of this format made from a hand-off, as far as the format can represent it; `None` if the
+    /// format cannot be made from one.
     fn from_handoff(_handoff: &Handoff, _now: DateTime<Utc>) -> Option<Self> {
         None
     }
 
-    /// Completes a change of what was `before`, or refuses what no change may do, right before it is saved.
+    /// Completes a change from `before` right before it is saved, or refuses it.
     ///
-    /// `kept` gives what earlier saves dropped and kept beside the checkpoint, oldest first.
+    /// `kept` returns the items that earlier saves dropped, oldest first.
     ///
     /// # Errors
     ///
@@ -425,27 +425,27 @@ pub trait Checkpoint:
         Ok(())
     }
 
-    /// Cuts what a save adds to `limits`; `before` is the checkpoint that it changes.
+    /// Shortens what a save adds to fit `limits`; `before` is the checkpoint before the change.
     ///
-    /// Whatever goes is in the [`Truncation`], whole.
+    /// Everything that is removed is in the [`Truncation`], whole.
     fn shrink(&mut self, _limits: &Limits, _before: Option<&Self>) -> Truncation {
         Truncation::default()
     }
 }
 
-/// What is judged of a task that has a supervisor: see [`Checkpoint::supervised`].
+/// The judgment of a task that has a supervisor: see [`Checkpoint::supervised`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Supervised {
     /// What the next agent needs.
     pub handoff: Handoff,
-    /// By what its agent is judged alive or not.
+    /// The signals of life of its agent.
     pub pulse: Pulse,
     /// How far it is.
     pub progress: Progress,
 }
 
-/// All violations of a checkpoint: of its shape, from the reading, and of its format's rules.
+/// All violations of a checkpoint: those of shape, from the reading, and those of its format's rules.
 pub fn violations<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,

@@ -1,6 +1,7 @@
-//! Enums that keep a value they do not know.
+//! Enums that preserve unknown values.
 
-/// A value of an enum whose field may also hold an undeclared text; the enums of the library's formats have it.
+/// An enum that can also hold a text that the format does not list; the enums of the library's formats
+/// implement it.
 #[doc(hidden)]
 pub trait OpenEnum: sealed::Sealed {
     /// The texts that the format lists.
@@ -19,7 +20,7 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// Declares an enum of the given texts and `Other`, with its serde and schema.
+/// Declares an enum with the given texts and `Other`, and implements serde and the schema.
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
@@ -30,7 +31,7 @@ macro_rules! open_enum {
         #[non_exhaustive]
         pub enum $name {
             $( $(#[$variant_meta])* $variant, )+
-            /// A text that the format does not list; kept as it is and reported.
+            /// A text that the format does not list. It is preserved and reported.
             Other(String),
         }
 
@@ -85,7 +86,7 @@ macro_rules! open_enum {
 
         #[cfg(feature = "proptest")]
         $crate::checkpoint::arbitrary! {
-            /// Each text that the format lists as often, and no other; for others there is
+            /// Each text that the format lists, equally often, and no other. For other texts see
             /// [`any_spelling`](crate::strategies::any_spelling).
             $name => proptest::strategy::Strategy::prop_map(
                 proptest::sample::select(<$name as $crate::checkpoint::OpenEnum>::KNOWN),

@@ -25,7 +25,8 @@ use super::{Archive, ContextUse, Error, ErrorKind, Result};
 /// assert_eq!(serde_json::from_str::<Operation>(&json)?, operation);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-// `remote` has the derived functions beside the traits, which read and write `op`: see the module `report`.
+// `remote` makes the derived functions inherent. The trait implementations, which read and write `op`, call them: see
+// the module `report`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(tag = "op", rename = "Operation"))]
@@ -347,13 +348,14 @@ pub enum Operation {
     },
 }
 
-/// The names of the operations, once: for [`Operation::name`] and for the tables of the formats.
-// `$dollar` is the `$` of the inner macro's own repetition; written out, it would be one of the outer macro.
+/// The names of the operations in one place: for [`Operation::name`] and for the tables of the formats.
+// `$dollar` is the `$` of the inner macro's own repetition; written directly, it would be a repetition of the
+// outer macro.
 macro_rules! names {
     ($dollar:tt: $($variant:ident $name:literal)*) => {
         impl Operation {
-            /// The name, such as `workstream done`: what is `op` in JSON, but for a blocker with a type, which not every
-            /// format takes that takes blockers.
+            /// The name, such as `workstream done`. It equals `op` in JSON, except for a blocker with a type,
+            /// which has its own name because not every format that takes blockers takes types.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
@@ -418,12 +420,11 @@ names! {
     Review "review"
 }
 
-/// The operations that a format takes, each with what it does: a table that is both the list of their names
-/// ([`Checkpoint::OPERATIONS`](super::Checkpoint::OPERATIONS)) and the function that does one of them, and refuses every
-/// other with that list.
-///
-/// An arm is a pattern of [`Operation`] without its path. Blockers are two arms: `Block { text, kind: None }`, and
-/// `Block { text, kind: Some(kind) }` where the format has types of them.
+/// Declares the operations of a format in one table. The table makes the list of their names
+/// ([`Checkpoint::OPERATIONS`](super::Checkpoint::OPERATIONS)) and a function that applies an operation and
+/// refuses any other with that list.
+/// An arm is a pattern of [`Operation`] without its path. Blockers are two arms: `Block { text, kind: None }`,
+/// and `Block { text, kind: Some(kind) }` if the format has types of blockers.
 macro_rules! operations {
     (
         $(#[$about:meta])*
@@ -431,7 +432,7 @@ macro_rules! operations {
             $($variant:ident $(($value:ident))? $({ $($members:tt)* })? => $does:expr,)*
         }
     ) => {
-        /// The operations that the format has.
+        /// The operations that the format takes.
         pub(super) const $list: &[&str] =
             &[$($crate::checkpoint::operation_name!($variant $({ $($members)* })?)),*];
 
@@ -483,7 +484,7 @@ pub struct StepDone {
 }
 
 impl StepDone {
-    /// The current step is finished, and its text says what was done.
+    /// The current step is finished; its own text says what was done.
     #[must_use]
     pub fn current() -> Self {
         StepDone::default()
@@ -505,7 +506,7 @@ impl StepDone {
         self
     }
 
-    /// Finishes the current step, whatever the text reads like.
+    /// Finishes the current step, even if the text matches another planned step better.
     #[must_use]
     pub fn finish_current(mut self) -> Self {
         self.current = true;
@@ -527,19 +528,19 @@ impl StepDone {
         self
     }
 
-    /// What was done; `None` where the current step's text says it.
+    /// What was done; `None` if the text of the current step says it.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// The planned step that is finished, where one is named.
+    /// The planned step that is finished, if it is named.
     #[must_use]
     pub fn pending(&self) -> Option<&str> {
         self.pending.as_deref()
     }
 
-    /// Whether the current step is finished, whatever the text reads like.
+    /// Whether the current step is finished, even if the text matches another planned step better.
     #[must_use]
     pub fn finishes_current(&self) -> bool {
         self.current
@@ -562,7 +563,7 @@ impl StepDone {
         self.created.iter().chain(&self.modified)
     }
 
-    /// Removes the files that are the second part of what `sort` makes of them, and returns these.
+    /// Splits the files with `sort` into kept ones and others, removes the others, and returns them.
     pub fn leave_out(
         &mut self,
         mut sort: impl FnMut(&[String]) -> (Vec<String>, Vec<String>),
@@ -576,7 +577,7 @@ impl StepDone {
         left_out
     }
 
-    /// The planned step that is finished: the one that is named, or the current one where that is asked for.
+    /// The planned step that is finished: the named one, or the current one if that was requested.
     pub(crate) fn named(&self, current: Option<&str>) -> Result<Option<String>> {
         if self.current && current.is_none() {
             return Err(Error::refused(
@@ -627,7 +628,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// The names of the details that are given.
+    /// The names of the details that are set.
     pub fn given(&self) -> impl Iterator<Item = &'static str> {
         [
             ("created", !self.files_created.is_empty()),
@@ -646,7 +647,8 @@ impl Detail {
         .filter_map(|(name, is_given)| is_given.then_some(name))
     }
 
-    /// Refuses a report without a detail, and details that a format has no place for; it has `known`.
+    /// Refuses a report without any detail, or with one that is not in `known`, the list of those that the
+    /// format takes.
     pub(crate) fn check(&self, known: &[&str]) -> Result<()> {
         if let Some(other) = self.given().find(|name| !known.contains(name)) {
             let supported = known.iter().map(|name| format!("detail {name}"));
@@ -666,19 +668,19 @@ impl Detail {
 }
 
 impl Operation {
-    /// As what the checkpoint before is archived, where this one has nothing of it: see
+    /// The reason for which the previous checkpoint is archived if the operation replaces all of it: see
     /// [`Checkpoints::archiving`](crate::Checkpoints::archiving).
     #[must_use]
     pub fn archives(&self) -> Option<Archive> {
         matches!(self, Operation::Restart { .. }).then_some(Archive::Aborted)
     }
 
-    /// Whether the task waits from then on, for whatever time.
+    /// Whether the task waits after this operation, for any length of time.
     pub(crate) fn waits(&self) -> bool {
         matches!(self, Operation::RateLimit { .. } | Operation::Pause { .. })
     }
 
-    /// When the task is to go on, where the report says so.
+    /// The time at which the task may go on, if the report states one.
     #[must_use]
     pub fn until(&self) -> Option<DateTime<Utc>> {
         match self {
@@ -689,9 +691,9 @@ impl Operation {
 
     /// Whether the agent of the task reports this, rather than its supervisor.
     ///
-    /// An agent that reports work on another's task has taken it over. Where the checkpoint belongs to the
-    /// task, it is the checkpoint's agent from then on; where it belongs to the agent, as one that is named
-    /// by it does, taking over is a step of its own.
+    /// An agent that reports work on another agent's task has taken it over. If the checkpoint belongs to the
+    /// task, that agent is the checkpoint's agent from then on. If it belongs to an agent, for example because
+    /// it is named after one, taking over is a separate step.
     #[must_use]
     pub fn is_work(&self) -> bool {
         !matches!(

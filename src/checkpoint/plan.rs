@@ -1,4 +1,4 @@
-//! Whether and how to go on from a checkpoint.
+//! The resume plan: whether and how to carry on from a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -8,147 +8,148 @@ use serde_json::Value;
 use super::{Handoff, ItemState, Status, UnreadableItem};
 use crate::{is_blank, shown};
 
-/// Whether and how to go on from a checkpoint.
+/// Whether and how to carry on from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use]
 #[non_exhaustive]
 pub struct ResumePlan {
-    /// What to do.
+    /// The decision.
     pub decision: ResumeDecision,
-    /// Why, each reason once; none where all is well.
+    /// The reasons, each once; empty if nothing speaks against continuing.
     pub reasons: Vec<ResumeReason>,
-    /// Where to begin: the work in progress, else the first that is pending.
+    /// Where to begin: the work in progress, else the first pending item.
     pub start_at: Option<String>,
-    /// The phase to go on with: the checkpoint's, unless the protocol derives another from the pending work.
+    /// The phase to continue with: the checkpoint's, unless the protocol derives another from the pending work.
     pub phase: Option<String>,
-    /// The agent to resume first, if the protocol has one that still has its context.
+    /// The agent to resume first, if the protocol names one that still has its context.
     pub resume_agent: Option<String>,
-    /// The worker to start when that agent cannot be resumed, where the protocol has one.
+    /// The worker to start if that agent cannot be resumed, if the protocol has one.
     pub new_worker: Option<NewWorker>,
-    /// For a person: the protocol's message of the resume where work goes on, also after checks and answers; else why it
-    /// does not.
+    /// A message for a person: the protocol's resume message if work goes on, also after checks and answers;
+    /// otherwise why it does not.
     pub message: String,
     /// What the next agent must know before it begins.
     pub warnings: Vec<String>,
-    /// What is good to know, and changes nothing of the decision.
+    /// Information that does not change the decision.
     pub notes: Vec<String>,
-    /// Questions to be answered before the next agent begins.
+    /// Questions to answer before the next agent begins.
     pub questions: Vec<String>,
-    /// The files to check first: they changed since the checkpoint, are missing, or are indeterminate.
-    /// All files of the checkpoint, if they were not compared.
+    /// The files to check first: they changed since the checkpoint, are missing, or are indeterminate. These
+    /// are all files of the checkpoint if they were not compared.
     pub files_to_review: Vec<String>,
-    /// The files that are as the agent before left them.
+    /// The files that did not change since the previous agent left them.
     pub files_unchanged: Vec<String>,
 }
 
-/// Why a plan is not simply to go on.
+/// Why a plan is not simply to continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ResumeReason {
-    /// Files changed since the checkpoint, or the project is elsewhere.
+    /// Files changed since the checkpoint, or the project is on another branch.
     Stale {
-        /// These, as the checkpoint names them.
+        /// The files, as the checkpoint names them.
         files: Vec<String>,
     },
     /// Some files are indeterminate, or the project is at another commit.
     Indeterminate {
-        /// These, as the checkpoint names them.
+        /// The files, as the checkpoint names them.
         files: Vec<String>,
     },
     /// The checkpoint breaks rules of its format.
     Violations,
-    /// What is around the checkpoint says something else.
+    /// Other sources, such as a host file, contradict the checkpoint.
     Mismatch,
-    /// The checkpoint's place is for this task by now, and the checkpoint is of another.
+    /// The slot of the checkpoint now belongs to another task.
     OfAnotherTask {
-        /// Its id.
+        /// The id of that task.
         place_is_for: String,
     },
-    /// The agent before failed.
+    /// The previous agent failed.
     Failed,
-    /// Something is in the way.
+    /// The task has a blocker.
     Blocked,
     /// The task was paused, or its agent waits for others.
     Waiting,
-    /// Another agent may be at work on it.
+    /// Another agent may be working on it.
     InProgress,
-    /// It was tried as often as the protocol has it.
+    /// The task was tried as often as the protocol allows.
     TriedEnough,
-    /// The status is none of the format's, or there is none.
+    /// The format does not list the status, or there is none.
     UnknownStatus,
-    /// Items could not be read.
+    /// Some items could not be read.
     Unreadable {
         /// Their pointers.
         items: Vec<String>,
     },
-    /// Steps are recorded as done, and planned.
+    /// Steps are recorded both as done and as planned.
     DoneAndPlanned {
         /// Their texts.
         steps: Vec<String>,
     },
-    /// Work was begun, and nothing says how far it came: it may have taken effect. It is a question only where
-    /// the agent did not stop in order. Going on with the step answers that question.
+    /// Work was begun, and the checkpoint does not say how far it came: it may have taken effect. It is a
+    /// question only if the agent did not stop in order. An agent that continues the step answers the question.
     StepInFlight {
-        /// What was begun.
+        /// The texts of these steps.
         steps: Vec<String>,
     },
-    /// Effects outside of the checkpoint were begun, and nothing says whether they took place. Each is a question.
+    /// Effects outside the checkpoint were begun, and it is unknown whether they took place. Each is a
+    /// question.
     EffectsInDoubt {
         /// Their ids.
         effects: Vec<String>,
     },
     /// The ledger of effects cannot be read.
     EffectsUnknown,
-    /// Work is recorded as finished, and its newest proof does not show that.
+    /// Work is recorded as finished, but its newest proof does not confirm it.
     Proofs {
         /// The steps, criteria and gates whose proof failed.
         failed: Vec<String>,
-        /// Those whose proof is of other files than those that are there.
+        /// Those whose proof covers files that have changed since.
         outdated: Vec<String>,
     },
-    /// A person is to decide first. Each is a question.
+    /// A person must decide first. Each approval is a question.
     AwaitsApproval {
-        /// The ids of what is to be approved.
+        /// The ids of the pending approvals.
         approvals: Vec<String>,
     },
-    /// The task is complete but for these criteria.
+    /// The task is complete except for these criteria.
     OpenCriteria {
         /// Their names.
         criteria: Vec<String>,
     },
-    /// So little was done that beginning anew loses nothing.
+    /// So little was done that starting over loses nothing.
     HardlyBegun,
     /// The checkpoint cannot be read.
     Corrupt,
     /// Nothing is left to do.
     Complete,
-    /// The checkpoint says that it cannot be resumed.
+    /// The checkpoint states that it cannot be resumed.
     NotResumable,
     /// Another owner has claimed the task.
     Held {
-        /// Who.
+        /// The other owner.
         owner: String,
-        /// Until when, in RFC 3339.
+        /// When its claim expires, in RFC 3339.
         until: String,
     },
-    /// It is to go on at a time that is still to come.
+    /// The task must not go on before a time that is still in the future.
     NotBefore {
         /// That time, in RFC 3339.
         until: String,
     },
-    /// Attempt after attempt ended without progress.
+    /// Several attempts in a row ended without progress.
     Poisoned {
         /// How many in a row.
         attempts: usize,
         /// How they ended, oldest first, each error once.
         errors: Vec<String>,
     },
-    /// A later version of the format wrote it.
+    /// A later version of the format wrote the checkpoint.
     NewerSchema {
-        /// That version, where it can be read.
+        /// That version, if it can be read.
         found: Option<u64>,
-        /// The latest that is known here.
+        /// The latest version that this program knows.
         known: u64,
     },
 }
@@ -158,22 +159,22 @@ pub enum ResumeReason {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ResumeDecision {
-    /// Go on.
+    /// Carry on.
     Continue,
-    /// Go on after the files were compared with the checkpoint.
+    /// Carry on after comparing the files with the checkpoint.
     Verify,
-    /// Go on after the questions are answered.
+    /// Carry on after the questions are answered.
     Ask,
-    /// Do not go on yet: at a time that is named, or when a person has decided.
+    /// Do not carry on yet: wait for a stated time or a person's decision.
     Wait,
-    /// Begin anew: what is there is not worth going on from.
+    /// Start over: the present state is not worth continuing.
     Restart,
-    /// Do not go on.
+    /// Do not carry on.
     Refuse,
 }
 
 impl ResumeDecision {
-    /// The decision in a word.
+    /// The decision as a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -187,15 +188,15 @@ impl ResumeDecision {
     }
 }
 
-/// A worker that goes on where another cannot.
+/// A worker that carries on if the named agent cannot be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NewWorker {
-    /// What it is to be called.
+    /// The name that it is to get.
     pub name: String,
-    /// What its prompt says of the work that is done; empty without the feature `template`, which renders it.
+    /// The part of its prompt about the finished work; empty without the feature `template`, which renders it.
     pub block: String,
-    /// What the protocol's prompt for such a worker takes besides, by name.
+    /// Further inputs of the protocol's prompt for such a worker, by name.
     pub inputs: BTreeMap<String, Value>,
 }
 
@@ -209,14 +210,14 @@ impl NewWorker {
         }
     }
 
-    /// Has this in its prompt.
+    /// Sets the part of its prompt about the finished work.
     #[must_use]
     pub fn with_block(mut self, block: impl Into<String>) -> Self {
         self.block = block.into();
         self
     }
 
-    /// Adds what its prompt takes.
+    /// Adds an input of its prompt.
     #[must_use]
     pub fn with_input(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.inputs.insert(name.into(), value.into());
@@ -225,8 +226,8 @@ impl NewWorker {
 }
 
 impl ResumePlan {
-    /// The plan that follows from a hand-off alone: a complete task is refused, a blocker or a failure
-    /// asks a question, all else goes on.
+    /// The plan that follows from a hand-off alone: a complete task is refused, a blocker or a failure asks a
+    /// question, everything else continues.
     pub fn of(handoff: &Handoff) -> ResumePlan {
         let maker = handoff.agent.as_deref().unwrap_or("another agent");
         let mut plan = ResumePlan {
@@ -260,36 +261,36 @@ impl ResumePlan {
         plan
     }
 
-    /// Adds a reason, unless it is among them.
+    /// Adds a reason, unless it is in the list already.
     pub fn because(&mut self, reason: ResumeReason) {
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
     }
 
-    /// Makes the decision at least as grave as this one.
+    /// Raises the decision to this one if it is graver.
     pub fn raise(&mut self, decision: ResumeDecision) {
         self.decision = self.decision.max(decision);
     }
 
-    /// Warns the next agent, which then verifies before it goes on.
+    /// Warns the next agent, which must then verify before it carries on.
     pub fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
         self.raise(ResumeDecision::Verify);
     }
 
-    /// Notes what changes nothing of the decision.
+    /// Adds information that does not change the decision.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// Asks before the next agent goes on.
+    /// Asks a question that must be answered before the next agent carries on.
     pub fn ask(&mut self, question: impl Into<String>) {
         self.questions.push(question.into());
         self.raise(ResumeDecision::Ask);
     }
 
-    /// Says to wait, and for what.
+    /// Decides to wait, with the reason as the message.
     pub fn wait(&mut self, message: impl Into<String>) {
         if self.decision <= ResumeDecision::Wait {
             self.raise(ResumeDecision::Wait);
@@ -297,7 +298,7 @@ impl ResumePlan {
         }
     }
 
-    /// Advises to begin anew, and says why.
+    /// Advises to start over, with the reason as the message.
     pub fn restart(&mut self, message: impl Into<String>) {
         if self.decision <= ResumeDecision::Restart {
             self.raise(ResumeDecision::Restart);
@@ -305,13 +306,13 @@ impl ResumePlan {
         }
     }
 
-    /// Refuses, and says why.
+    /// Refuses, with the reason as the message.
     pub fn refuse(&mut self, message: impl Into<String>) {
         self.raise(ResumeDecision::Refuse);
         self.message = message.into();
     }
 
-    /// What could not be read counts: the next agent has to know of it, and is asked what may be in the way.
+    /// Lists the unreadable items for the next agent, and asks about possible blockers among them.
     pub(crate) fn heed_unreadable(&mut self, handoff: &Handoff) {
         let unreadable = &handoff.unreadable;
         if unreadable.is_empty() {
@@ -334,7 +335,8 @@ impl ResumePlan {
         });
     }
 
-    /// A complete task with pending work is reported: agents call their work complete too early.
+    /// Adds the pending work to the message of a complete task: agents often call their work complete too
+    /// early.
     pub(crate) fn name_what_is_left(&mut self, handoff: &Handoff) {
         let left = handoff.count_left();
         let is_refused = self.decision == ResumeDecision::Refuse;
@@ -344,8 +346,9 @@ impl ResumePlan {
         }
     }
 
-    /// A step that is both done and planned is decided first, and never begun. Ids are each of one piece of work, and
-    /// that is done; a step in words may well be meant to come twice.
+    /// Handles steps that are recorded both as done and as planned: the plan does not begin with one of them.
+    /// An id stands for one item, which is done; a step with a free text may be meant to occur twice, so the
+    /// plan asks.
     pub(crate) fn heed_done_and_planned(
         &mut self,
         handoff: &Handoff,
@@ -376,7 +379,8 @@ impl ResumePlan {
         self.because(ResumeReason::DoneAndPlanned { steps });
     }
 
-    /// Work that was begun may have taken effect, as a payment that was made before the agent could say so.
+    /// Warns of work that was begun: it may have taken effect, like a payment that was made before the agent
+    /// could record it.
     pub(crate) fn heed_step_in_flight(&mut self, handoff: &Handoff) {
         if self.decision >= ResumeDecision::Restart {
             return;
@@ -395,7 +399,7 @@ impl ResumePlan {
             some(&steps)
         );
         if handoff.was_left_in_order() {
-            // Its agent had the time to note how far it came.
+            // The agent had time to note how far it came, so this is no question.
             self.warnings.push(format!("{sentence}."));
         } else {
             self.ask(format!("{sentence}: how far did it come?"));
@@ -404,7 +408,7 @@ impl ResumePlan {
     }
 }
 
-/// The most steps that a sentence lists.
+/// The most steps that one sentence lists.
 const MOST_LISTED: usize = 20;
 
 fn some(steps: &[String]) -> String {
@@ -419,7 +423,7 @@ fn some(steps: &[String]) -> String {
     }
 }
 
-/// How much work is left, with the names of what is listed: `3 steps left: a, b, c`.
+/// How much work is left, with the names of the listed items: `3 steps left: a, b, c`.
 pub(crate) fn left_in_words(left: u64, handoff: &Handoff) -> String {
     let steps = if left == 1 { "step" } else { "steps" };
     let names = handoff.open_names();

@@ -5,23 +5,23 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// A process, distinct from every other one that has or had its number.
+/// A process, distinguished from every other process that has or had the same pid.
 ///
-/// Only Linux says enough of a process for that, in `/proc`. Elsewhere the parts beside the number are unknown, and the
-/// process counts as alive.
+/// Only Linux, through `/proc`, provides enough information for that. On other systems all fields but the pid
+/// are unknown, and the process counts as alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProcessId {
-    /// Its number.
+    /// The pid.
     pub pid: u32,
-    /// When it was started, in the clock ticks of `/proc`.
+    /// When it started, in clock ticks as in `/proc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
-    /// The boot of the machine that it runs in.
+    /// The id of the boot of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// The namespaces in which its number and the time of its start hold: two containers may both have a process 7.
+    /// The namespaces in which pid and start time are valid: two containers may both have a process 7.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<String>,
 }
@@ -39,7 +39,7 @@ impl ProcessId {
         })
     }
 
-    /// The process with this number; `None` where none is known to run.
+    /// The process with this pid; `None` if no such process is known to run.
     #[must_use]
     pub fn of(pid: u32) -> Option<ProcessId> {
         let place = Place::here();
@@ -51,19 +51,19 @@ impl ProcessId {
         })
     }
 
-    /// Whether the process ended for sure. One of another boot, another container or another machine counts as alive,
-    /// and so does one of which too little is known.
+    /// Whether the process has surely ended. A process of another boot, container or machine counts as alive,
+    /// and so does one about which too little is known.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.runs() == Some(false)
     }
 
-    /// Whether it is this one, as far as is known of both.
+    /// Whether it is this process, as far as is known of both.
     pub(crate) fn is_this(&self) -> bool {
         self.pid == std::process::id() && *self == ProcessId::current()
     }
 
-    /// Whether it runs; `None` where that cannot be known.
+    /// Whether it is running; `None` if that cannot be known.
     pub(crate) fn runs(&self) -> Option<bool> {
         let (was, boot, namespaces) = (
             self.started?,
@@ -75,7 +75,7 @@ impl ProcessId {
             return None;
         }
         match started(self.pid) {
-            // Its number went to another process.
+            // If the start times differ, another process got the same pid.
             Ok(now) => Some(now == was),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
             Err(_) => None,
@@ -83,28 +83,28 @@ impl ProcessId {
     }
 }
 
-/// 64 random bits, as a name that no other process has. The standard library takes the keys of its hash maps from the
-/// system's random numbers, which spares a crate for them.
+/// 64 random bits as hex digits: a name that no other process has. The standard library seeds its hash maps
+/// with random numbers of the system, so this needs no further crate.
 pub(crate) fn random_name() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// Where this process sees others.
+/// The boot and namespaces in which this process sees others.
 struct Place {
     boot: String,
     namespaces: String,
 }
 
 impl Place {
-    /// `None` where `/proc` does not show every process of this namespace.
+    /// `None` if `/proc` does not show every process of this namespace.
     fn here() -> Option<Place> {
         let read = |path| std::fs::read_to_string(path).ok();
         let link = |path| Some(std::fs::read_link(path).ok()?.display().to_string());
-        // A /proc of another namespace numbers this process otherwise.
+        // A `/proc` of another namespace shows another pid for this process.
         if link("/proc/self")? != std::process::id().to_string() {
             return None;
         }
-        // Mounted so that it hides the processes of other users.
+        // With the mount option `hidepid`, it hides the processes of other users.
         let mut mounts = read("/proc/self/mountinfo")?;
         mounts.push('\n');
         let hides = |line: &str| line.contains(" /proc ") && line.contains("hidepid=");
@@ -122,9 +122,9 @@ impl Place {
     }
 }
 
-/// When a process was started: the 22nd field of its `stat`, whose second is its name in parentheses. One that has ended
-/// and whose parent has not asked for its end yet is there no more; its state is the third field, and the number of its
-/// threads, of which others may outlive the first, the 20th.
+/// When a process was started: the 22nd field of its `stat`, whose second field is the name in parentheses. A
+/// zombie, which has ended but was not reaped yet, counts as gone. Its state is the third field. The 20th field
+/// is the number of its threads, because other threads may outlive the first.
 fn started(pid: u32) -> io::Result<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let strange = || io::Error::other("the line of a process is not as expected");
@@ -156,14 +156,14 @@ mod tests {
         let mut child = sleep.arg("60").stdout(Stdio::null()).spawn().unwrap();
         let process = ProcessId::of(child.id()).unwrap();
         assert!(!process.is_gone() && !ProcessId::current().is_gone());
-        // Another that got its number.
+        // Another process that got the same pid.
         let reused = ProcessId {
             started: process.started.map(|at| at - 1),
             ..process.clone()
         };
         assert!(reused.is_gone());
         child.kill().unwrap();
-        // Also before its parent asks for its end.
+        // A zombie counts as gone, even before its parent reaps it.
         let begun = std::time::Instant::now();
         while !process.is_gone() {
             assert!(begun.elapsed().as_secs() < 10, "a zombie counts as alive");
@@ -174,7 +174,7 @@ mod tests {
         assert!(process.is_gone());
         assert_eq!(ProcessId::of(process.pid), None);
 
-        // These cannot be checked.
+        // None of these can be checked, so each counts as alive.
         let alive = |change: fn(&mut ProcessId)| {
             let mut process = process.clone();
             change(&mut process);

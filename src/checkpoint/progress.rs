@@ -25,7 +25,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// So many parts of so many.
+    /// `done` of `total` parts.
     #[must_use]
     pub fn counted(done: u64, total: u64) -> Progress {
         let percent = (total > 0).then(|| {
@@ -40,14 +40,14 @@ impl Progress {
         }
     }
 
-    /// Sets the percentage, where the format has a better one than the counts.
+    /// Sets the percentage, if the format has a better one than the counts give.
     #[must_use]
     pub fn with_percent(mut self, percent: Option<u8>) -> Progress {
         self.percent = percent.or(self.percent);
         self
     }
 
-    /// Sets how long the task has gone on, and how long the rest takes.
+    /// Sets how long the task has taken, and how long the rest will take.
     #[must_use]
     pub fn with_times(mut self, elapsed: Option<TimeDelta>, rest: Option<TimeDelta>) -> Progress {
         self.elapsed = elapsed.or(self.elapsed);
@@ -55,8 +55,8 @@ impl Progress {
         self
     }
 
-    /// Adds what could not be read to numbers that were counted from the lists of `handoff` without it; numbers that
-    /// the checkpoint states stay.
+    /// Adds the unreadable items to numbers that were counted from the lists of `handoff` without them. Numbers
+    /// that the checkpoint states stay as they are.
     pub(crate) fn counting_unreadable(mut self, handoff: &Handoff, now: DateTime<Utc>) -> Progress {
         if handoff.unreadable.is_empty() {
             return self;
@@ -74,10 +74,9 @@ impl Progress {
         self
     }
 
-    /// The progress of a hand-off: finished work against all work that it names.
+    /// The progress of a hand-off: finished work out of all work that it names.
     ///
-    /// The time begins with the first stamp of a piece of work and ends with the last change of a complete
-    /// task, else now.
+    /// The time runs from the first stamp of an item to the last change of a complete task, or else to `now`.
     #[must_use]
     pub fn of(handoff: &Handoff, now: DateTime<Utc>) -> Progress {
         let mut progress = Progress::counted(handoff.count_done(), handoff.count_all());

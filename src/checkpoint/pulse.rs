@@ -1,11 +1,11 @@
-//! The signals of a checkpoint: what shows whether its agent is alive.
+//! The signals of life of a checkpoint, which show whether its agent is alive.
 
 use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::{FUTURE_TOLERANCE, Handoff, Status, Timestamp};
 
-/// What an agent states that it is doing.
+/// What an agent states about its activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,7 +19,7 @@ pub enum Activity {
     Blocked,
     /// Its work is done.
     Finished,
-    /// A status of unknown meaning, as it stands in the file.
+    /// A status of unknown meaning, as spelled in the file.
     Unclear(String),
 }
 
@@ -28,7 +28,7 @@ impl From<&Status> for Activity {
         match status {
             Status::NotStarted | Status::InProgress => Activity::Working,
             Status::Paused => Activity::Waiting,
-            // It ended without success, and goes on once the cause is resolved.
+            // The agent ended without success. The task can go on once the cause is resolved.
             Status::Blocked | Status::Failed => Activity::Blocked,
             Status::Complete => Activity::Finished,
             Status::Other(text) => Activity::Unclear(text.clone()),
@@ -36,10 +36,11 @@ impl From<&Status> for Activity {
     }
 }
 
-/// What a checkpoint says about whether its agent is alive: stamps, and what the agent declared of the next
-/// ones. [`Liveness::judge`](crate::liveness::Liveness::judge) makes a verdict of it.
+/// What a checkpoint states about whether its agent is alive: its stamps, and what the agent announced about
+/// the next ones. [`Liveness::judge`](crate::liveness::Liveness::judge) turns this into a verdict.
 ///
-/// Heartbeat and progress are two signals: an agent may send heartbeats for hours and get nowhere.
+/// Heartbeat and progress are separate signals, because an agent may send heartbeats for hours without
+/// progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Pulse {
@@ -53,7 +54,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// The pulse of a hand-off: its status, and its last change as progress.
+    /// The signals of a hand-off: its status, and its last change as progress.
     #[must_use]
     pub fn of(handoff: &Handoff) -> Pulse {
         Pulse {
@@ -63,43 +64,43 @@ impl Pulse {
         }
     }
 
-    /// What the agent states that it is doing.
+    /// Sets what the agent states about its activity.
     #[must_use]
     pub fn with_activity(mut self, activity: Activity) -> Pulse {
         self.activity = activity;
         self
     }
 
-    /// The last heartbeat, in a format that has it apart from progress. A heartbeat that is set already stays: that of
-    /// a host file or of a pipeline's state only fills a gap.
+    /// Sets the last heartbeat, for a format that keeps it apart from progress. A heartbeat that is already set
+    /// stays: one from a host file or from a pipeline's state only fills a gap.
     #[must_use]
     pub fn with_heartbeat(mut self, heartbeat: Option<Timestamp>) -> Pulse {
         self.heartbeat = self.heartbeat.or(heartbeat);
         self
     }
 
-    /// When the agent last made progress.
+    /// Sets when the agent last made progress.
     #[must_use]
     pub fn with_progress(mut self, progress: Option<Timestamp>) -> Pulse {
         self.progress = progress;
         self
     }
 
-    /// The interval of heartbeats that the agent declares.
+    /// Sets the interval between heartbeats that the agent announced.
     #[must_use]
     pub fn with_interval(mut self, interval: Option<TimeDelta>) -> Pulse {
         self.interval = interval;
         self
     }
 
-    /// The time of the next signal that the agent declares.
+    /// Sets the time of the next signal that the agent announced.
     #[must_use]
     pub fn with_next_expected(mut self, next: Option<Timestamp>) -> Pulse {
         self.next_expected = next;
         self
     }
 
-    /// The time until which the agent declares to be busy and silent.
+    /// Sets the time until which the agent announced to be busy and silent.
     #[must_use]
     pub fn with_busy_until(mut self, until: Option<Timestamp>) -> Pulse {
         self.busy_until = until;
@@ -107,24 +108,24 @@ impl Pulse {
     }
 }
 
-/// How long a silence may be. A limit that is reached is crossed.
+/// How long an agent may be silent. A limit counts as crossed as soon as it is reached.
 ///
-/// Each format has its own by [`Checkpoint::thresholds`](super::Checkpoint::thresholds); a supervisor may
-/// judge by others. `docs/liveness.md` says where each number comes from.
+/// Each format has its own limits: [`Checkpoint::thresholds`](super::Checkpoint::thresholds). A supervisor may
+/// use others. `docs/liveness.md` gives the source of each number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Thresholds {
-    /// From this age of the last signal on an agent is late.
+    /// The age of the last signal from which an agent is late.
     #[serde(serialize_with = "whole_seconds")]
     pub late: TimeDelta,
-    /// From this age on it is stalled.
+    /// The age of the last signal from which an agent is stalled.
     #[serde(serialize_with = "whole_seconds")]
     pub stalled: TimeDelta,
-    /// From this age of the last progress on an agent that still sends heartbeats is stuck.
+    /// The age of the last progress from which an agent that still sends heartbeats is stuck.
     #[serde(serialize_with = "whole_seconds")]
     pub stuck: TimeDelta,
-    /// From this age of the last signal on the agent's session counts as ended, in protocols that have such a limit: it
-    /// may be resumed.
+    /// The age of the last signal from which the agent's session counts as ended and the task may be resumed,
+    /// in protocols that have such a limit.
     #[serde(serialize_with = "seconds")]
     pub session_timeout: Option<TimeDelta>,
     /// How far a stamp may be ahead of the clock.
@@ -162,13 +163,13 @@ impl Thresholds {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Notice {
-    /// It is late: the agent itself is asked.
+    /// The agent is late: the message asks the agent itself.
     Late,
-    /// It is stalled: the message to the deciding agent.
+    /// The agent is stalled: the message goes to the deciding agent.
     Stalled,
 }
 
-/// A span as seconds.
+/// Serializes a span as seconds.
 pub(crate) fn whole_seconds<S: serde::Serializer>(
     span: &TimeDelta,
     serializer: S,
@@ -176,7 +177,7 @@ pub(crate) fn whole_seconds<S: serde::Serializer>(
     serializer.serialize_i64(span.num_seconds())
 }
 
-/// A span that may be absent as seconds.
+/// Serializes an optional span as seconds.
 pub(crate) fn seconds<S: serde::Serializer>(
     span: &Option<TimeDelta>,
     serializer: S,

@@ -1,4 +1,4 @@
-//! How an operation is reported: forced or not, with what from outside, and as a line of JSON.
+//! How an operation is reported: forced or not, with which context, and as a line of JSON.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,11 @@ use super::{ContextUse, Error, Operation, Result, RuleContext, SourceFiles, Step
 use crate::json::{Document, shortened};
 use crate::{is_blank, quoted};
 
-/// How many messages stand for a whole context, where the report does not say.
+/// How many messages count as a whole context, if the report does not say.
 const MOST_MESSAGES: u64 = 200;
 
-/// An operation as it is reported: one of several in a [batch](crate::recorder::Recorder::batch).
+/// An operation as it is reported, for example as one of several in a
+/// [batch](crate::recorder::Recorder::batch).
 ///
 /// ```
 /// use agent_checkpoint::{Operation, Report};
@@ -31,12 +32,12 @@ const MOST_MESSAGES: u64 = 200;
 pub struct Report {
     /// The operation.
     pub operation: Operation,
-    /// Whether a transition is made that the protocol does not have.
+    /// Whether to make a transition that the protocol does not have.
     pub force: bool,
 }
 
 impl Report {
-    /// A report of a transition that the protocol need not have.
+    /// A report that may make a transition that the protocol does not have.
     #[must_use]
     pub fn forced(operation: Operation) -> Self {
         Report {
@@ -45,7 +46,7 @@ impl Report {
         }
     }
 
-    /// Reads the members of an object: those of the operation, and perhaps `force`.
+    /// Reads the members of an object: those of the operation, and optionally `force`.
     fn from_members(mut members: Map<String, Value>) -> Result<Report, String> {
         let force = match members.remove("force") {
             None => false,
@@ -86,7 +87,7 @@ impl FromStr for Report {
                 Ok(_) if line.starts_with('\u{feff}') => {
                     "begins with a byte order mark; leave it out".to_owned()
                 }
-                // An object, with a member that is there twice, or with half of a letter.
+                // The line is an object with a duplicate member or half of a surrogate pair.
                 Ok(_) => match without_place(&error.to_string()) {
                     escape if escape.ends_with("hex escape") => {
                         "has half of a surrogate pair, such as \\ud83d alone, which is no Unicode text".to_owned()
@@ -99,15 +100,15 @@ impl FromStr for Report {
     }
 }
 
-/// What serde_json says without where it says it.
+/// The message of serde_json without the position.
 fn without_place(error: &str) -> &str {
     error
         .rsplit_once(" at line ")
         .map_or(error, |(says, _)| says)
 }
 
-/// Whether a member is a text that says nothing. What names a planned step may be as empty as that step is, and no
-/// reason need be given.
+/// Whether a member is blank where it must not be. The name of a planned step may be blank if the step is, and
+/// a reason is optional.
 fn is_empty(operation: &str, (member, value): (&String, &Value)) -> bool {
     let says_nothing = |value: &Value| value.as_str().is_some_and(is_blank);
     let may_be_empty = match member.as_str() {
@@ -134,13 +135,13 @@ fn check_texts(name: &str, members: &Map<String, Value>) -> Result<(), String> {
 }
 
 impl Operation {
-    /// Refuses an operation of which a text says nothing, as [its JSON](Operation#as-json) is refused.
+    /// Refuses an operation with a blank text, as [its JSON](Operation#as-json) is refused.
     pub(crate) fn check_texts(&self) -> Result<()> {
         let (name, members) = self.named_members().map_err(Error::refused)?;
         check_texts(&name, &members).map_err(Error::refused)
     }
 
-    /// The name that is `op`, and the other members.
+    /// The name, which is `op`, and the other members.
     fn named_members(&self) -> Result<(String, Map<String, Value>), String> {
         let derived = Operation::serialize(self, serde_json::value::Serializer);
         let named = match derived.map_err(|error| error.to_string())? {
@@ -182,8 +183,7 @@ impl Serialize for Operation {
     }
 }
 
-/// The operation that these members are, or what is wrong with them. What says something, or names something, is not
-/// empty.
+/// The operation with these members, or what is wrong with them. Its texts and names must not be blank.
 fn operation(mut members: Map<String, Value>) -> Result<Operation, String> {
     let name = match members.remove("op") {
         Some(Value::String(name)) => name,
@@ -205,7 +205,7 @@ fn operation(mut members: Map<String, Value>) -> Result<Operation, String> {
     }
 }
 
-/// What is wrong with the members of this operation, without the words of serde.
+/// What is wrong with the members of this operation, in words for a user instead of serde's.
 fn in_words(name: &str, members: &Map<String, Value>, error: &str) -> String {
     let name = quoted(name);
     let after = |begin: &str| error.strip_prefix(begin)?.split_once(", ");
@@ -224,7 +224,7 @@ fn in_words(name: &str, members: &Map<String, Value>, error: &str) -> String {
     if let Some(member) = error.strip_prefix("missing field ") {
         return format!("{name} lacks its member {member}");
     }
-    // A member that need not be given may be null.
+    // A wrong value is reported before a `null`, because an optional member may be `null`.
     let wrong = |is_null: bool| {
         let mut members = members
             .iter()
@@ -240,7 +240,7 @@ fn in_words(name: &str, members: &Map<String, Value>, error: &str) -> String {
     }
 }
 
-/// What a member is, and whether a value is one.
+/// The kind of value that a member takes, and a check for it.
 fn kind_of(member: &str) -> (&'static str, fn(&Value) -> bool) {
     let is_number = |value: &Value| value.as_u64().is_some();
     match member {
@@ -277,7 +277,7 @@ fn is_not(member: &str, what: &str, value: &Value) -> String {
     format!("{member} is {what}, not {}", shortened(&value))
 }
 
-/// The members of an object, each of them once: of two values one would be lost.
+/// The members of an object without duplicates: one of two values would be lost.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -310,7 +310,7 @@ impl<'de> Visitor<'de> for EachOnce {
     }
 }
 
-/// Reads an operation that has no members.
+/// Reads an operation without members.
 pub(super) fn nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -318,7 +318,7 @@ pub(super) fn nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), 
     Nothing::deserialize(deserializer).map(|Nothing {}| ())
 }
 
-/// Reads a name, or the number that stands for one.
+/// Reads a name, or a number in place of one.
 pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::String(text) => Ok(text),
@@ -362,7 +362,7 @@ pub(super) fn context_use<'de, D: Deserializer<'de>>(
     .map_err(D::Error::custom)
 }
 
-/// What an operation takes from outside the checkpoint.
+/// What an operation needs from outside the checkpoint.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct OperationContext<'a> {
@@ -372,17 +372,17 @@ pub struct OperationContext<'a> {
     pub agent: Option<&'a str>,
     /// The session that reports.
     pub session: Option<&'a str>,
-    /// Whether a transition that the protocol does not have is made all the same.
+    /// Whether to make a transition that the protocol does not have.
     pub force: bool,
-    /// What the format's rules take from outside the checkpoint, such as how often the work was tried again. A
-    /// rule whose input is not given refuses nothing.
+    /// What the format's rules need from outside the checkpoint, such as how often the work was retried. A rule
+    /// whose input is missing refuses nothing.
     pub rules: RuleContext<'a>,
-    /// Which files are sources, for the formats that record no others.
+    /// Which files are source files, for formats that record no others.
     pub sources: Option<&'a SourceFiles>,
 }
 
 impl<'a> OperationContext<'a> {
-    /// A report at this time, by an agent that is not named.
+    /// A report at this time by an unnamed agent.
     #[must_use]
     pub fn at(now: DateTime<Utc>) -> Self {
         OperationContext {
@@ -403,28 +403,28 @@ impl<'a> OperationContext<'a> {
         self
     }
 
-    /// Sets what the format's rules take from outside the checkpoint.
+    /// Sets what the format's rules need from outside the checkpoint.
     #[must_use]
     pub fn with_rules(mut self, rules: RuleContext<'a>) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Sets which files are sources, for the formats that record no others.
+    /// Sets which files are source files, for formats that record no others.
     #[must_use]
     pub fn with_sources(mut self, sources: &'a SourceFiles) -> Self {
         self.sources = Some(sources);
         self
     }
 
-    /// Sets whether a transition is made that the protocol does not have.
+    /// Sets whether to make a transition that the protocol does not have.
     #[must_use]
     pub fn with_force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
-    /// Refuses what needs all work to be finished, while an item that could not be read may be open.
+    /// Refuses an operation that needs all work to be finished while an unreadable item may be open.
     pub(crate) fn nothing_hidden(&self, cannot: &str) -> Result<()> {
         let unreadable = self.rules.unreadable.iter();
         let open: Vec<String> = unreadable
@@ -461,7 +461,7 @@ mod tests {
             ),
             (r#"{"op":"step edit","text":"a","to":"b"}"#, "step edit"),
             (r#"{"op":"step move","text":"a","before":"b"}"#, "step move"),
-            // The plan may have such steps.
+            // The plan may contain such steps.
             (r#"{"op":"step move","text":"","before":""}"#, "step move"),
             (r#"{"op":"decide","text":"a","why":"b"}"#, "decide"),
             (r#"{"op":"note","text":"a"}"#, "note"),
@@ -618,7 +618,7 @@ mod tests {
             for of_serde in ["expected", "invalid", " at line ", "sequence"] {
                 assert!(!error.contains(of_serde), "{line}: {error}");
             }
-            // However it is read.
+            // The result is the same whichever way the line is read.
             assert!(serde_json::from_str::<Report>(line).is_err(), "{line}");
         }
     }

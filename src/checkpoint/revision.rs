@@ -1,4 +1,4 @@
-//! Which state of a document is meant.
+//! Tokens that identify one state of a document.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,8 +11,8 @@ use crate::json::quoted_short;
 
 /// An opaque token for one exact state of a document.
 ///
-/// Tokens are compared for equality only; a later one is not greater. The token is the SHA-256 of
-/// the document's bytes, so an edit by hand shows as well as one through a store.
+/// Tokens can only be compared for equality; a later one is not greater. The token is the SHA-256 of the
+/// document's bytes, so it changes with an edit by hand as well as with a save.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Revision([u8; 32]);
 
@@ -30,7 +30,8 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The digits of a hash. Each save writes some: a call of the formatter for each byte takes longer than the hash.
+/// The hex digits of a hash. Every save writes some, and a call of the formatter for each byte would take
+/// longer than the hash itself.
 pub(crate) fn hex(hash: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(2 * hash.len());
@@ -50,7 +51,7 @@ impl fmt::Debug for Revision {
 impl FromStr for Revision {
     type Err = Error;
 
-    /// Takes what [`Display`](fmt::Display) gives.
+    /// Parses the output of [`Display`](fmt::Display).
     fn from_str(text: &str) -> Result<Revision> {
         let invalid = || {
             let text = quoted_short(text);
@@ -75,15 +76,15 @@ impl Serialize for Revision {
     }
 }
 
-/// What must be under a key for a write to go through.
+/// What a write expects to find under a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
-    /// Whatever is there, as long as it is no corrupt document.
+    /// Any document that is not corrupt, or none.
     #[default]
     Any,
-    /// Nothing.
+    /// No document.
     Absent,
-    /// Exactly this state.
+    /// Exactly this revision.
     Revision(Revision),
 }
 

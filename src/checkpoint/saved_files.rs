@@ -1,17 +1,17 @@
-//! What a save found of the files that its checkpoint names.
+//! What a save reports about the files that its checkpoint names.
 
 use serde::Serialize;
 
-/// What the caller of a save should know of the files that the checkpoint names.
+/// What the caller of a save should know about the files that the checkpoint names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SavedFiles {
-    /// Files that had changed since they were recorded, and that this save did not name. It reported work, so
-    /// they count as its own: they are recorded as they are now.
+    /// Files that changed since they were recorded and that this save did not name. The save reported work, so
+    /// the changes count as its own, and the files are recorded as they are now.
     pub taken_over: Vec<String>,
-    /// Files that this save named and that are not there.
+    /// Files that this save named and that do not exist.
     pub missing: Vec<String>,
-    /// Files that this save named and that lie outside of the project's folder, where nothing is looked at.
+    /// Files that this save named and that lie outside the project's folder, where nothing is read.
     pub outside: Vec<String>,
 }
 

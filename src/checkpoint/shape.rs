@@ -1,15 +1,15 @@
-//! What of a struct's rules its JSON Schema cannot learn from serde.
+//! Rules of a struct that its JSON Schema cannot learn from serde.
 
 use schemars::transform::Transform;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// What of a struct's rules its JSON Schema cannot learn from serde: which members are required, that `null`
-/// counts as absent, and where the rules come from.
+/// Rules of a struct that its JSON Schema cannot learn from serde: which members are required, that `null`
+/// counts as absent, and the source of the rules.
 ///
-/// Feature `schema`. Every struct of a format is `#[serde(default)]`, so that a missing member never costs its
-/// object; serde then calls nothing required. Say it here, and the schema accepts what
-/// [`inspect`](super::Checkpoint::inspect) reports nothing about:
+/// Needs the feature `schema`. Every struct of a format is `#[serde(default)]`, so that a missing member never
+/// costs its object, and therefore serde calls no member required. State the required ones here, and the schema
+/// accepts exactly what [`inspect`](super::Checkpoint::inspect) reports nothing about:
 ///
 /// ```
 /// use agent_checkpoint::schema::{Shape, schema};
@@ -43,8 +43,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape whose members come from this source; it stands at the end of each member's description that
-    /// does not name a source of its own.
+    /// A shape whose members come from this source. The source is appended to each member's description, unless
+    /// that names a source of its own.
     #[must_use]
     pub const fn new(source: &'static str) -> Shape {
         Shape {
@@ -63,22 +63,22 @@ impl Shape {
         self
     }
 
-    /// `null` counts as absent: it stands for any member that is not required. Only for a type whose members all
-    /// read it: options do, and lists with a deserializer of their own.
+    /// `null` counts as absent for any member that is not required. Use it only for a type whose members all
+    /// accept `null`, as options do, and lists with their own deserializer.
     #[must_use]
     pub fn null_is_absent(mut self) -> Shape {
         self.null_is_absent = true;
         self
     }
 
-    /// A value that is no object is accepted too: it is not judged.
+    /// Accepts a value that is not an object too, without judging it.
     #[must_use]
     pub fn of_any_type(mut self) -> Shape {
         self.of_any_type = true;
         self
     }
 
-    /// Only these members are judged; other members may be of any type.
+    /// Judges only these members; other members may be of any type.
     #[must_use]
     pub fn judging(mut self, members: &'static [&'static str]) -> Shape {
         self.judged = Some(members);
@@ -107,7 +107,7 @@ impl Transform for Shape {
 }
 
 impl Shape {
-    /// A member that is always written cannot be absent, so the type alone decides whether it may be `null`.
+    /// Serde always writes such a member, so the type alone decides whether it may be `null`.
     fn member(&self, name: &str, property: &mut Value, always_written: bool) {
         if property == &Value::Bool(true) {
             *property = json!({});
@@ -135,7 +135,7 @@ impl Shape {
     }
 }
 
-/// Adds names to what a schema requires.
+/// Adds names to the required members of a schema.
 fn require(schema: &mut Map<String, Value>, names: &[&str]) {
     if names.is_empty() {
         return;
@@ -150,7 +150,7 @@ fn require(schema: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// Lets a schema accept `null` as well.
+/// Makes a schema accept `null` as well.
 pub(crate) fn or_null(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
@@ -164,7 +164,7 @@ pub(crate) fn or_null(schema: &mut Value) {
         *schema = Value::Object(outer);
         return;
     }
-    // A constant is a set of one value, which can have another.
+    // A `const` cannot have a second value, so it becomes an `enum`.
     if let Some(only) = members.remove("const") {
         members.insert("enum".into(), json!([only]));
     }
@@ -183,7 +183,7 @@ pub(crate) fn or_null(schema: &mut Value) {
     {
         values.push(Value::Null);
     }
-    // Beside a type the branches are about values of that type.
+    // If there is a `type`, the branches concern values of that type and need no `null`.
     let is_typed = members.contains_key("type");
     for union in ["anyOf", "oneOf"] {
         if let Some(Value::Array(branches)) = members.get_mut(union)
@@ -195,7 +195,7 @@ pub(crate) fn or_null(schema: &mut Value) {
     }
 }
 
-/// Lets a schema accept `null` no more.
+/// Makes a schema refuse `null`.
 fn without_null(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
@@ -226,7 +226,7 @@ fn is_null(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "null")
 }
 
-/// The schema of a map in which a `null` counts as absent, as a value too.
+/// The schema of a map in which a `null` value counts as absent.
 pub(crate) fn entries<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut value = generator.subschema_for::<T>().to_value();
     or_null(&mut value);
@@ -238,17 +238,17 @@ pub(crate) fn present(name: &str) -> Value {
     json!({ "required": [name], "properties": { name: { "not": { "type": "null" } } } })
 }
 
-/// The condition that a document has one of some members at least.
+/// The condition that a document has at least one of these members.
 pub(crate) fn any_present(names: &[&str]) -> Value {
     json!({ "anyOf": names.iter().map(|name| present(name)).collect::<Vec<_>>() })
 }
 
-/// The condition that a document has all of some members.
+/// The condition that a document has all of these members.
 pub(crate) fn all_present(names: &[&str]) -> Value {
     json!({ "allOf": names.iter().map(|name| present(name)).collect::<Vec<_>>() })
 }
 
-/// The condition that a member has one value.
+/// The condition that a member has this value.
 pub(crate) fn is(name: &str, value: impl Into<Value>) -> Value {
     let value: Value = value.into();
     json!({ "required": [name], "properties": { name: { "const": value } } })

@@ -1,11 +1,11 @@
-//! Which files are worth recording and judging.
+//! Which files a step records and a verdict judges.
 
 use std::collections::HashSet;
 
-/// Sorts files into source files, which a step records, and what tools make, which it does not.
+/// Separates source files, which a step records, from generated files, which it does not.
 ///
-/// A path is no source file when one of its folders or its ending is listed here. What is skipped is
-/// handed back, so that nothing goes missing silently.
+/// A path is no source file if one of its folders or its ending is listed here. Skipped files are returned to
+/// the caller, so that none goes missing silently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceFiles {
@@ -45,7 +45,7 @@ impl Default for SourceFiles {
 }
 
 impl SourceFiles {
-    /// Takes every file.
+    /// Accepts every file.
     #[must_use]
     pub fn all() -> Self {
         SourceFiles {
@@ -71,14 +71,14 @@ impl SourceFiles {
         true
     }
 
-    /// `paths` as source files, each once, and the rest.
+    /// Splits `paths` into source files, each once, and the rest.
     #[must_use]
     pub fn sort<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> (Vec<String>, Vec<String>) {
         sort_by(paths, |path| self.takes(path))
     }
 }
 
-/// `paths` that are taken, each once, and the rest.
+/// Splits `paths` into those that `takes` accepts, each once, and the rest.
 pub(crate) fn sort_by<'p>(
     paths: impl IntoIterator<Item = &'p str>,
     mut takes: impl FnMut(&str) -> bool,

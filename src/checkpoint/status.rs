@@ -1,4 +1,4 @@
-//! What state a task is in, in the words all formats share.
+//! The state of a task, in terms common to all formats.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ pub enum Status {
     Paused,
     /// Something outside the task keeps it from going on.
     Blocked,
-    /// Ended without success; can be taken up again.
+    /// Ended without success; can be resumed.
     Failed,
     /// Nothing is left to do.
     Complete,
-    /// A status that the format does not list, as it stands.
+    /// A status that the format does not list, as spelled in the file.
     #[serde(untagged)]
     Other(String),
 }

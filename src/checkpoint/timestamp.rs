@@ -1,4 +1,4 @@
-//! A point in time that keeps the text it was read from.
+//! A point in time that preserves the text it was read from.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A time stamp as a file has it.
+/// A time stamp that preserves its text.
 ///
-/// The text is kept as it was, and written back as it was. A text that is no RFC 3339 time with a
-/// zone (a space for the `T` is tolerated) has no [`time`](Timestamp::time) and is reported as
-/// `bad-timestamp`; it is never dropped. Two stamps are equal when their texts are.
+/// The text is written back exactly as it was read. A text that is not an RFC 3339 time with a zone (a space in
+/// place of the `T` is tolerated) has no [`time`](Timestamp::time) and is reported as `bad-timestamp`; it is
+/// never dropped. Two stamps are equal if their texts are.
 #[derive(Clone)]
 pub struct Timestamp {
     text: String,
@@ -19,14 +19,14 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Takes a text as it stands.
+    /// Takes any text; it need not be a time.
     pub fn parse(text: impl Into<String>) -> Timestamp {
         let text = text.into();
         let time = DateTime::parse_from_rfc3339(&text).ok();
         Timestamp { text, time }
     }
 
-    /// A new stamp in UTC, `…Z`, with the digits that `precision` has.
+    /// A new stamp in UTC, `…Z`, with at least as many digits as `precision` has: 0, 3, 6 or 9.
     #[must_use]
     pub fn at(time: DateTime<Utc>, precision: Precision) -> Timestamp {
         let format = match precision.digits() {
@@ -51,14 +51,13 @@ impl Timestamp {
         &self.text
     }
 
-    /// The time, or `None` when the text is none.
+    /// The time, or `None` if the text is not a time.
     #[must_use]
     pub fn time(&self) -> Option<DateTime<FixedOffset>> {
         self.time
     }
 
-    /// The time as the file system counts it, or `None` when the text is no time or the platform
-    /// cannot hold it.
+    /// The time as a [`SystemTime`], or `None` if the text is not a time or the platform cannot represent it.
     #[must_use]
     pub fn system_time(&self) -> Option<SystemTime> {
         let time = self.time?;
@@ -87,20 +86,20 @@ impl Timestamp {
 pub struct Precision(u8);
 
 impl Precision {
-    /// Whole seconds: what the protocols write.
+    /// Whole seconds, as the protocols write them.
     pub const SECONDS: Precision = Precision(0);
-    /// Thousandths of a second.
+    /// Milliseconds.
     pub const MILLISECONDS: Precision = Precision(3);
-    /// Billionths of a second.
+    /// Nanoseconds.
     pub const NANOSECONDS: Precision = Precision(9);
 
-    /// Digits after the second.
+    /// The number of digits after the second.
     #[must_use]
     pub fn digits(self) -> u8 {
         self.0
     }
 
-    /// The time that one step of the last digit stands for.
+    /// The duration that one unit of the last digit stands for.
     #[must_use]
     pub fn unit(self) -> Duration {
         Duration::from_nanos(10_u64.pow(9 - u32::from(self.0.min(9))))
@@ -145,15 +144,15 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// What [`Timestamp::parse`] takes for a time, as a pattern: beside the format `date-time` of JSON Schema, which
-/// refuses the space that is tolerated.
+/// The texts that [`Timestamp::parse`] accepts as a time, as a pattern. It is needed beside the format
+/// `date-time` of JSON Schema, which refuses the tolerated space.
 #[cfg(feature = "schema")]
 impl Timestamp {
     const PATTERN: &'static str = concat!(
         "^(",
-        // Every year has these days,
+        // The days of every year,
         "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))",
-        // and leap years this one.
+        // and the leap day.
         "|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29",
         ")[Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)([.][0-9]+)?",
         "([Zz]|[+\u{2212}-]([01][0-9]|2[0-3]):[0-5][0-9])$"

@@ -1,4 +1,4 @@
-//! Items of a checkpoint that could not be read: they count all the same.
+//! Items of a checkpoint that could not be read but still count.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Checkpoint, RuleContext, violations};
 use crate::json::{Code, Document, Kind, Reading};
 
-/// What an item that could not be read counts as: the state of the list that it stands in.
+/// What an unreadable item counts as: the state of the list that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -18,16 +18,16 @@ pub enum ItemState {
     Begun,
     /// Work that is left.
     Pending,
-    /// Work in a list whose items state their own state: it may be open.
+    /// Work in a list whose items state their own state, so it may be open.
     Unknown,
-    /// Something in the way.
+    /// A blocker.
     Blocker,
-    /// Something that must hold before the task is complete: a criterion, a gate, a result.
+    /// A condition for the task to be complete: a criterion, a gate, a result.
     Criterion,
 }
 
 impl ItemState {
-    /// Whether it is a piece of work, which counts in totals.
+    /// Whether it is an item of work, which counts in totals.
     #[must_use]
     pub fn is_work(self) -> bool {
         !matches!(self, ItemState::Blocker | ItemState::Criterion)
@@ -38,7 +38,7 @@ impl ItemState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnreadableItem {
-    /// Where it is, from the root of the file.
+    /// Its JSON pointer, from the root of the file.
     pub pointer: String,
     /// What it counts as.
     pub state: ItemState,
@@ -49,13 +49,14 @@ pub struct UnreadableItem {
 }
 
 impl UnreadableItem {
-    /// Whether the task cannot count as complete while the meaning of this item is unknown.
+    /// Whether the item may be open work, a blocker or an unmet criterion. The task then does not count as
+    /// complete.
     #[must_use]
     pub fn may_be_open(&self) -> bool {
         self.state != ItemState::Finished
     }
 
-    /// Which one it is, such as `item 2 of /pendingSteps`.
+    /// Its position as text, such as `item 2 of /pendingSteps`.
     #[must_use]
     pub fn name(&self) -> String {
         let in_list = self.pointer.rsplit_once('/');
@@ -77,8 +78,8 @@ impl fmt::Display for UnreadableItem {
     }
 }
 
-/// The items of a document that could not be read, in the order of the text; then lists that must be there and are not,
-/// which may not have been empty.
+/// The items of a document that could not be read, in document order; then the required lists that are missing,
+/// since those may not have been empty.
 pub(crate) fn unreadable_items<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,
@@ -108,7 +109,7 @@ pub(crate) fn unreadable_items<C: Checkpoint>(
     items
 }
 
-/// The lists of work that may be open which the format requires and the document lacks.
+/// The missing lists of possibly open work that the format requires.
 fn missing_lists<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,
@@ -140,7 +141,7 @@ fn missing_lists<C: Checkpoint>(
     })
 }
 
-/// Whether a value that is not there hides items of this pattern: it is one, or it holds them.
+/// Whether an unreadable value at `own` hides items of this pattern: it is such an item, or it contains them.
 fn stands_for(own: &str, pattern: &str) -> bool {
     let holds = |place: &str| {
         place

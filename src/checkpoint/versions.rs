@@ -1,15 +1,15 @@
-//! The versions of a format's schema, and how a document of an older one is read.
+//! The versions of a format's schema, and how a document of an older version is read.
 
 use std::borrow::Cow;
 
 use super::{Checkpoint, Error, Result};
 use crate::json::{Document, Reading, Rewrite};
 
-/// Brings the text of a document from one version of its format to the next, by editing it: what it does not touch
-/// stays as it is.
+/// Edits the text of a document from one version of its format to the next. Everything that it does not touch
+/// stays the same.
 ///
-/// It runs in memory at each read of an old document until one is saved, under the store's lock where a change is
-/// made, so it looks at nothing but the document. Its error refuses the document: nothing is read, and nothing written.
+/// It runs in memory on each read of an old document until one is saved; for a change it runs under the store's
+/// lock. So it must use nothing but the document. If it fails, the document can be neither read nor changed.
 pub type Migration = fn(&mut Document) -> Result<()>;
 
 /// One released version of a format's schema.
@@ -18,14 +18,14 @@ pub type Migration = fn(&mut Document) -> Result<()>;
 pub struct SchemaVersion {
     /// The version, counted from 1.
     pub number: u64,
-    /// What it is or brought, in one line.
+    /// Its changes, in one line.
     pub summary: &'static str,
-    /// Makes it of a document of the version before.
+    /// Converts a document of the version before.
     pub migration: Option<Migration>,
 }
 
 impl SchemaVersion {
-    /// A version of which every document of the version before is a document too, as far as the type can read.
+    /// A version that can read every document of the version before, as far as the type can.
     #[must_use]
     pub const fn new(number: u64, summary: &'static str) -> SchemaVersion {
         SchemaVersion {
@@ -35,7 +35,7 @@ impl SchemaVersion {
         }
     }
 
-    /// A version that changed what was there: it moved a member, or changed what one means.
+    /// A version that changed existing members: it moved one, or changed its meaning.
     #[must_use]
     pub const fn migrated(
         number: u64,
@@ -50,7 +50,7 @@ impl SchemaVersion {
     }
 }
 
-/// Whether there is a migration among the versions.
+/// Whether any of the versions has a migration.
 pub(crate) const fn any_migration(versions: &[SchemaVersion]) -> bool {
     let mut at = 0;
     while at < versions.len() {
@@ -62,7 +62,7 @@ pub(crate) const fn any_migration(versions: &[SchemaVersion]) -> bool {
     false
 }
 
-/// The versions of a format, checked when the program is compiled.
+/// Checks the versions of a format at compile time.
 const fn check(versions: &[SchemaVersion], pointer: Option<&str>) {
     assert!(
         pointer.is_none() || !versions.is_empty(),
@@ -87,22 +87,22 @@ const fn check(versions: &[SchemaVersion], pointer: Option<&str>) {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Current<'d, C> {
-    /// The document that was read: that which is stored, or what the migrations made of it.
+    /// The document that was read: the stored one, or the result of the migrations.
     pub document: Cow<'d, Document>,
-    /// What was read from it.
+    /// The typed checkpoint with its violations.
     pub reading: Reading<C>,
-    /// The version of the stored document, where migrations brought it to the latest.
+    /// The version of the stored document, if migrations brought it to the latest.
     pub migrated_from: Option<u64>,
 }
 
-/// Reads a checkpoint, of whatever released version.
+/// Reads a checkpoint of any released version.
 ///
-/// A document of an older version goes through the migrations of the versions since, in memory: the stored one is
-/// as it was until something is saved. A document without a version is of the first. One of a newer version, or of a
-/// version that cannot be read, is read as it is.
+/// A document of an older version goes through the migrations of all later versions, in memory: the stored
+/// document does not change until something is saved. A document without a version counts as the first version.
+/// One of a newer version, or whose version cannot be read, is read without migration.
 ///
-/// That a format's versions are in order, and that one with migrations has a
-/// [`VERSION_POINTER`](Checkpoint::VERSION_POINTER), is checked when the program is compiled.
+/// The compiler checks that a format's versions are in order, and that a format with migrations has a
+/// [`VERSION_POINTER`](Checkpoint::VERSION_POINTER).
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The one function that makes the verdict.
+//! The function that decides whether an agent is alive.
 
 use crate::quoted;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -7,17 +7,19 @@ use super::{Activity, Crossed, Limit, Liveness, Pulse, Signal, SignalKind, Thres
 use crate::checkpoint::Timestamp;
 
 impl Liveness {
-    /// Judges the pulse of a checkpoint's agent at a time.
+    /// Judges whether the agent of a checkpoint is alive at the time `now`.
     ///
-    /// 1. An agent that says it is finished, blocked or waiting is so; an unknown status gives
-    ///    [`Liveness::Unknown`].
-    /// 2. A heartbeat or progress ahead of `now` by more than the tolerance is *clock suspect*.
-    /// 3. The last signal is the later one of heartbeat and progress. It is late from
-    ///    [`Thresholds::late`] on, or from twice the declared interval where that is longer; stalled from
-    ///    [`Thresholds::stalled`] on, or from four times the interval; neither before the declared next
-    ///    time or the end of a declared busy time has come. A limit that is reached is crossed.
-    /// 4. An agent that is neither and whose last progress, if its format has that apart from the
-    ///    heartbeat, is as old as [`Thresholds::stuck`], is stuck; but not while it is busy.
+    /// 1. An agent that states that it is finished, blocked or waiting gets that verdict; an unknown status
+    ///    gives [`Liveness::Unknown`].
+    /// 2. A heartbeat or progress stamp that is ahead of `now` by more than the tolerance gives
+    ///    [`Liveness::ClockSuspect`].
+    /// 3. The last signal is the later one of heartbeat and progress. The agent is late once that signal is as
+    ///    old as [`Thresholds::late`] or twice the declared interval, whichever is longer; it is stalled at
+    ///    [`Thresholds::stalled`] or four times the interval. It is neither before the declared next time or
+    ///    before the end of a declared busy time. A limit counts as crossed as soon as it is reached.
+    /// 4. An agent that is neither late nor stalled is stuck when its last progress is as old as
+    ///    [`Thresholds::stuck`]. This applies only to formats that have a heartbeat apart from progress, and
+    ///    not while the agent is busy.
     ///
     /// # Examples
     ///
@@ -26,19 +28,17 @@ impl Liveness {
     /// use agent_checkpoint::liveness::Liveness;
     /// use agent_checkpoint::Timestamp;
     ///
-    /// let pulse = Pulse::default().with_progress(Some(Timestamp::parse("2026-03-02T08:00:00Z")));
-    /// let at = |text| Timestamp::parse(text).time().expect("a time").to_utc();
-    /// let judge = |now| Liveness::judge(&pulse, &Thresholds::default(), at(now)).as_str();
-    /// assert_eq!(judge("2026-03-02T08:29:59Z"), "active");
-    /// assert_eq!(judge("2026-03-02T08:30:00Z"), "late");
-    /// assert_eq!(judge("2026-03-02T09:00:00Z"), "stalled");
-    /// // Ahead of the clock is never fresh.
-    /// assert_eq!(judge("2026-03-02T07:00:00Z"), "clock_suspect");
+    /// let pulse = Pulse::default().with_progress(Some(Timestamp::parse("2026-03-02T08:00:00Z"))); let at =
+    /// |text| Timestamp::parse(text).time().expect("a time").to_utc(); let judge = |now|
+    /// Liveness::judge(&pulse, &Thresholds::default(), at(now)).as_str();
+    /// assert_eq!(judge("2026-03-02T08:29:59Z"), "active"); assert_eq!(judge("2026-03-02T08:30:00Z"), "late");
+    /// assert_eq!(judge("2026-03-02T09:00:00Z"), "stalled"); // A stamp ahead of the clock never counts as
+    /// fresh. assert_eq!(judge("2026-03-02T07:00:00Z"), "clock_suspect");
     /// ```
     pub fn judge(pulse: &Pulse, thresholds: &Thresholds, now: DateTime<Utc>) -> Liveness {
         let heartbeat = signal(SignalKind::Heartbeat, pulse.heartbeat.as_ref(), now);
         let progress = signal(SignalKind::Progress, pulse.progress.as_ref(), now);
-        // Of two equal stamps the heartbeat is the last signal.
+        // If both stamps are equal, the heartbeat counts as the last signal.
         let last = || {
             [&progress, &heartbeat]
                 .into_iter()
@@ -104,7 +104,7 @@ fn judge_silence(
             session_timed_out,
         };
     }
-    // Without a heartbeat of its own, silence is all there is to judge.
+    // Without a separate heartbeat, only the silence can be judged.
     if let Some(progress) = progress.filter(|_| beats) {
         let declared = Pulse {
             busy_until: pulse.busy_until.clone(),
@@ -124,8 +124,8 @@ fn judge_silence(
     }
 }
 
-/// The time from which a silence since `from` crosses a limit: the latest of the threshold, so many times
-/// the declared interval, the declared next time and the end of the busy time.
+/// The time at which a silence since `from` crosses a limit. It is the latest of: the threshold, `times`
+/// declared intervals, the declared next time, and the end of the busy time.
 fn limit(pulse: &Pulse, from: DateTime<Utc>, threshold: TimeDelta, times: i32) -> Crossed {
     let mut crossed = Crossed {
         limit: Limit::Threshold,
@@ -151,7 +151,7 @@ fn limit(pulse: &Pulse, from: DateTime<Utc>, threshold: TimeDelta, times: i32) -
     crossed
 }
 
-/// A time later by a span, as far as the calendar reaches.
+/// Adds a span to a time, and stays within the range of the calendar.
 fn after(from: DateTime<Utc>, span: TimeDelta) -> DateTime<Utc> {
     let end = if span < TimeDelta::zero() {
         DateTime::<Utc>::MIN_UTC

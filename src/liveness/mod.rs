@@ -1,8 +1,7 @@
-//! Whether the agent of a checkpoint is alive: its signals against a clock.
+//! Whether the agent of a checkpoint is alive, judged by its signals and a clock.
 //!
-//! Only [`Liveness::judge`] decides this, so two monitors that read the
-//! same checkpoint at the same time with the same thresholds agree. `docs/liveness.md` lists the
-//! thresholds of each protocol with their sources.
+//! Only [`Liveness::judge`] decides this, so two monitors that read the same checkpoint at the same time with
+//! the same thresholds agree. `docs/liveness.md` lists the thresholds of each protocol with their sources.
 
 mod judge;
 mod words;
@@ -16,9 +15,9 @@ pub(crate) use words::span;
 
 pub use crate::checkpoint::{Activity, Notice, Pulse, Thresholds};
 
-/// The verdict on the agent of a checkpoint.
+/// The verdict on whether the agent of a checkpoint is alive.
 ///
-/// As JSON an object whose `verdict` is the word that [`as_str`](Liveness::as_str) gives.
+/// As JSON it is an object whose `verdict` is the word that [`as_str`](Liveness::as_str) returns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[must_use]
@@ -28,32 +27,33 @@ pub enum Liveness {
     Active {
         /// Its last signal.
         last: Signal,
-        /// Whether its session counts as ended all the same, as the protocol has it: it may be resumed.
+        /// Whether its session counts as ended by the rules of the protocol, so that it may be resumed although
+        /// it is active.
         session_timed_out: bool,
     },
     /// It has been silent for longer than it should.
     Late {
         /// Its last signal.
         last: Signal,
-        /// What was crossed.
+        /// The limit that was crossed.
         crossed: Crossed,
-        /// Whether its session counts as ended, as the protocol has it: it may be resumed.
+        /// Whether its session counts as ended by the rules of the protocol, so that it may be resumed.
         session_timed_out: bool,
     },
-    /// It has been silent for so long that it is taken for crashed.
+    /// It has been silent for so long that it counts as crashed.
     Stalled {
         /// Its last signal.
         last: Signal,
-        /// What was crossed.
+        /// The limit that was crossed.
         crossed: Crossed,
-        /// Whether its session counts as ended, as the protocol has it: it may be resumed.
+        /// Whether its session counts as ended by the rules of the protocol, so that it may be resumed.
         session_timed_out: bool,
     },
-    /// It shows that it is alive and has not got on for longer than the limit.
+    /// It sends heartbeats but has made no progress for longer than the limit.
     Stuck {
         /// Its last progress.
         last: Signal,
-        /// What was crossed.
+        /// The limit that was crossed.
         crossed: Crossed,
     },
     /// It waits for others or for a decision, so it need not send heartbeats.
@@ -71,28 +71,28 @@ pub enum Liveness {
         /// Its last signal.
         last: Option<Signal>,
     },
-    /// A stamp lies in the future, so its age is unknown: a clock is wrong, or the stamp was
-    /// invented. It is never taken for fresh.
+    /// A stamp lies in the future, so its age is unknown: a clock is wrong, or the stamp was invented. Such a
+    /// stamp never counts as fresh.
     ClockSuspect {
         /// The stamp.
         stamp: Signal,
     },
     /// Its state cannot be judged.
     Unknown {
-        /// Why.
+        /// Why it cannot be judged.
         reason: String,
     },
 }
 
-/// A heartbeat or a progress: a stamp that shows that an agent was alive.
+/// A heartbeat or progress stamp: it shows that the agent was alive at that time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Signal {
-    /// Which of the two it is.
+    /// The kind of the signal.
     pub by: SignalKind,
-    /// When, in UTC.
+    /// The time of the signal, in UTC.
     pub at: DateTime<Utc>,
-    /// How long ago, in seconds; below 0 in the future.
+    /// Its age, in seconds; negative if it lies in the future.
     #[serde(rename = "age_seconds", serialize_with = "whole_seconds")]
     pub age: TimeDelta,
 }
@@ -102,9 +102,9 @@ pub struct Signal {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SignalKind {
-    /// A heartbeat, in a format that has it apart from progress.
+    /// A heartbeat, in a format that keeps it apart from progress.
     Heartbeat,
-    /// A change of the checkpoint that is progress.
+    /// A change of the checkpoint that counts as progress.
     Progress,
 }
 
@@ -112,12 +112,12 @@ pub enum SignalKind {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Crossed {
-    /// Which.
+    /// What set the limit.
     pub limit: Limit,
-    /// How long the limit was, from the signal on, in seconds.
+    /// How long after the signal the limit is reached, in seconds.
     #[serde(rename = "after_seconds", serialize_with = "whole_seconds")]
     pub after: TimeDelta,
-    /// When it was crossed.
+    /// The time at which it was crossed.
     pub since: DateTime<Utc>,
 }
 
@@ -126,13 +126,13 @@ pub struct Crossed {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// The threshold of the protocol, or the caller's in its place.
+    /// The threshold of the protocol, or the caller's threshold that replaces it.
     Threshold,
-    /// The interval that the checkpoint declares: twice of it for late, four times for stalled.
+    /// The interval that the checkpoint declares: twice the interval for late, four times for stalled.
     DeclaredInterval,
-    /// The time at which the checkpoint said that its agent would be heard of next.
+    /// The time at which the checkpoint announced the next signal of its agent.
     NextExpected,
-    /// The time until which the agent said that it would be busy.
+    /// The time until which the agent announced to be busy.
     BusyUntil,
 }
 
@@ -154,7 +154,7 @@ impl Liveness {
         }
     }
 
-    /// The signal that the verdict depends on.
+    /// The signal on which the verdict rests.
     #[must_use]
     pub fn signal(&self) -> Option<&Signal> {
         match self {
@@ -170,7 +170,7 @@ impl Liveness {
         }
     }
 
-    /// The limit that was crossed, of an agent that is late, stalled or stuck.
+    /// The limit that was crossed, if the agent is late, stalled or stuck.
     #[must_use]
     pub fn crossed(&self) -> Option<&Crossed> {
         match self {
@@ -181,7 +181,8 @@ impl Liveness {
         }
     }
 
-    /// Whether this needs attention: the agent is late, stalled or stuck, or its state is unknown.
+    /// Whether the agent needs attention: it is late, stalled or stuck, its clock is suspect, or its state is
+    /// unknown.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
         matches!(
@@ -194,7 +195,7 @@ impl Liveness {
         )
     }
 
-    /// Whether the session of the agent counts as ended, as its protocol has it.
+    /// Whether the session of the agent counts as ended by the rules of its protocol.
     #[must_use]
     pub fn session_timed_out(&self) -> bool {
         match self {
@@ -211,7 +212,7 @@ impl Liveness {
         }
     }
 
-    /// Which of the protocol's messages is due, if one is.
+    /// The message of the protocol that is due, if any.
     #[must_use]
     pub fn notice(&self) -> Option<Notice> {
         match self {

@@ -1,4 +1,4 @@
-//! A verdict in words.
+//! The verdict as text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{Crossed, Limit, Liveness, Signal, SignalKind};
 
 impl fmt::Display for Liveness {
-    /// The verdict in a sentence, such as `late: last heartbeat 12 min ago, limit 10 min`.
+    /// The verdict as a sentence, such as `late: last heartbeat 12 min ago, limit 10 min`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Liveness::Active { last, .. } => write!(f, "active: {last}"),
@@ -34,7 +34,7 @@ impl fmt::Display for Liveness {
 }
 
 impl SignalKind {
-    /// The stamp in a word.
+    /// The kind as a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl fmt::Display for Crossed {
     }
 }
 
-/// A span for a person, such as `3 h 20 min`.
+/// A time span as text for a person, such as `3 h 20 min`.
 pub(crate) fn span(span: TimeDelta) -> String {
     let seconds = span.num_seconds().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);

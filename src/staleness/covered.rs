@@ -1,4 +1,4 @@
-//! What a proof covers: files with their contents, and folders with all the source files below them.
+//! The files that a proof covers: single files, and folders with all source files below them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,25 +12,26 @@ use super::tracking::{Found, Project, Tracking};
 use super::{FileState, Fingerprint, TrackedFile, state_of};
 use crate::checkpoint::{Error, Result};
 
-/// The most files that are covered: each has a line in the record.
+/// The most files that a proof may cover; each one has a line in its record.
 const MOST_FILES: usize = 20_000;
 
-/// Files as they were, and folders with all the source files that were below them.
+/// Fingerprints of files, and folders with the fingerprints of all source files below them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Covered {
-    /// Folders, as paths in the project: a file that appears below one of them is a change.
+    /// Folders, as paths in the project. A file that appears below one of them counts as a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     folders: Vec<String>,
     files: BTreeMap<String, Fingerprint>,
 }
 
 impl Covered {
-    /// Covers what a caller names, all of which must be there. A file counts whether or not it is a source file; of a
-    /// folder the source files below it do.
+    /// Covers the files and folders that a caller names. All of them must exist. A named file counts even if it
+    /// is not a source file; of a folder, only the source files count.
     ///
     /// # Errors
     ///
-    /// The code `input`, with the path of one that is missing, outside of the project, skipped or cannot be read.
+    /// The code `input`, with the path of an input that is missing, lies outside the project, is skipped or
+    /// cannot be read.
     pub(crate) fn of_inputs(inputs: &[String], tracking: &Tracking) -> Result<Covered> {
         let mut covered = Covered::default();
         let mut project = Project::new(tracking);
@@ -57,12 +58,12 @@ impl Covered {
         Ok(covered)
     }
 
-    /// Covers the files that a checkpoint names, as far as they are sources of the project: one that is not there is a
-    /// change once it is.
+    /// Covers the source files that a checkpoint names. If one is missing now, its later appearance counts as a
+    /// change.
     ///
     /// # Errors
     ///
-    /// The code `input`, with the path of one that cannot be read.
+    /// The code `input`, with the path of a file that cannot be read.
     pub(crate) fn of_files<'f>(
         files: impl IntoIterator<Item = &'f str>,
         tracking: &Tracking,
@@ -83,12 +84,12 @@ impl Covered {
         self.files.keys().map(String::as_str)
     }
 
-    /// Whether nothing can show that it is no longer as it was.
+    /// Whether nothing is covered, so that no change can ever be found.
     pub(crate) fn is_nothing(&self) -> bool {
         self.files.is_empty() && self.folders.is_empty()
     }
 
-    /// What is not as it was, by its contents: one whose contents cannot be compared counts as well.
+    /// The files whose contents changed, and those whose contents cannot be compared.
     pub(crate) fn changed(&self, tracking: &Tracking) -> Vec<TrackedFile> {
         let mut project = Project::new(tracking);
         let mut changed = Vec::new();
@@ -162,7 +163,7 @@ impl Covered {
     }
 }
 
-/// The path of an input within the project, in its plain form.
+/// The path of an input relative to the project, normalized.
 fn in_project(input: &str, project: &Project<'_>) -> Result<String> {
     let path = Path::new(input);
     let climbs = path.components().any(|part| part == Component::ParentDir);
@@ -190,15 +191,15 @@ fn in_project(input: &str, project: &Project<'_>) -> Result<String> {
         .join("/"))
 }
 
-/// The source files below a folder, also through links that stay in the project.
+/// The source files below a folder. Links that stay within the project are followed.
 fn files_in(folder: &str, project: &mut Project<'_>) -> Result<Vec<String>> {
     let mut files = Vec::new();
     walk(folder, project, &mut (Vec::new(), 0), &mut files)?;
     Ok(files)
 }
 
-/// Adds the source files below a folder; `above` are the folders that it is in, where they really are, and how many were
-/// walked: links may lead to one folder on very many ways.
+/// Adds the source files below a folder. `above` holds the real paths of the folders above it, and how many
+/// folders were walked: links can lead to the same folder in very many ways.
 fn walk(
     folder: &str,
     project: &mut Project<'_>,
@@ -208,7 +209,7 @@ fn walk(
     let unreadable = |error: io::Error| refused(folder, &error.to_string());
     let whole = project.root().join(folder);
     let real = fs::canonicalize(&whole).map_err(unreadable)?;
-    // A link to a folder that it is in leads to nothing new.
+    // A link to a folder above it leads to nothing new.
     if above.0.contains(&real) {
         return Ok(());
     }
@@ -234,7 +235,7 @@ fn walk(
         let kind = entry.file_type().map_err(unreadable)?;
         let leads_to = kind.is_symlink().then(|| project.find(&path));
         let is_folder = kind.is_dir() || matches!(leads_to, Some(Found::Folder));
-        // A link that leads nowhere may lead somewhere later.
+        // A link that leads nowhere now may have a target later.
         let is_file = kind.is_file() || matches!(leads_to, Some(Found::File(..) | Found::Missing));
         if is_folder && project.may_track_in(&path) {
             walk(&path, project, above, files)?;

@@ -1,4 +1,4 @@
-//! What a save records of the files that the checkpoint names.
+//! The fingerprints that a save records of the files that its checkpoint names.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -14,48 +14,48 @@ use super::stamp::FILE_CLOCK_TICK;
 use super::tracking::{Found, Project, Tracking};
 use crate::checkpoint::{Timestamp, hex};
 
-/// The largest file whose contents are compared. Of a larger one only size and times are.
+/// The largest file whose contents are hashed, in bytes. Of a larger one only size and times are compared.
 pub(crate) const LARGEST_HASHED: u64 = 64 * 1024 * 1024;
 
-/// How much of a file is read at a time, at most.
+/// The most bytes that are read at a time.
 const LARGEST_READ: usize = 64 * 1024;
 
-/// What the tracked files of a checkpoint were when it was saved.
+/// The state of a checkpoint's tracked files at the time of a save.
 ///
-/// Recorded beside the checkpoint, under its revision: for another revision it means nothing.
+/// They are recorded beside the checkpoint for one revision, and are meaningless for any other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Fingerprints {
-    /// The head of the project's repository, where it is in one.
+    /// The head of the project's git repository, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<Head>,
-    /// The agent that reported the work whose files these are, where the checkpoint names one.
+    /// The agent that reported the work on these files, if the checkpoint names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
-    /// Each tracked file by its path, as the checkpoint has it.
+    /// The fingerprint of each tracked file, by its path as the checkpoint spells it.
     pub(crate) files: BTreeMap<String, Fingerprint>,
 }
 
-/// What one file was when the checkpoint was saved.
+/// The state of one file at the time of a save.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub(crate) enum Fingerprint {
     /// A regular file.
     File(FilePrint),
-    /// A folder; what was in it is not tracked.
+    /// A folder; its contents are not tracked.
     Folder,
-    /// It was there once, and was gone when the work was saved that removed it.
+    /// It existed once, and was gone when the work that removed it was saved.
     Missing,
-    /// It was not there when it was named, nor since: a step removed it, or its name is mistyped.
+    /// It did not exist when it was named, nor since: a step removed it, or its name is mistyped.
     NeverThere,
-    /// It is judged by this stamp of an earlier state, since no save has vouched for it since then.
+    /// No save vouched for it since an earlier state. It is judged by the stamp of that state.
     Since(Option<Timestamp>),
-    /// It could not be read, or leads out of the project.
+    /// It could not be read, or it lies outside the project.
     Unknown,
 }
 
-/// What is known of a regular file.
+/// The recorded properties of a regular file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub(crate) struct FilePrint {
@@ -69,14 +69,14 @@ pub(crate) struct FilePrint {
     /// Its inode; Unix only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inode: Option<u64>,
-    /// SHA-256 of its contents; `None` of one that is too large.
+    /// SHA-256 of its contents; `None` if the file is too large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// When this was looked at.
+    /// When these properties were read.
     pub taken: FileTime,
 }
 
-/// A time as file systems keep it: whole seconds since 1970, rounded down, and nanoseconds.
+/// A time as file systems store it: whole seconds since 1970, rounded down, and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct FileTime(pub i64, pub u32);
 
@@ -105,7 +105,7 @@ impl From<SystemTime> for FileTime {
     }
 }
 
-/// What became of a file with a fingerprint.
+/// How a file compares with its fingerprint.
 pub(super) enum Compared {
     Unchanged,
     Touched,
@@ -115,9 +115,9 @@ pub(super) enum Compared {
 }
 
 impl Fingerprints {
-    /// Looks at files, relative to the root. What `before` has of a file that surely did not change since is
-    /// taken over, so that looking again reads only what changed. When none of the files is there, nothing is
-    /// recorded of any.
+    /// Takes the fingerprints of files; paths are relative to the root. The entry in `before` of a file that
+    /// surely did not change is reused, so that only changed files are read again. If none of the files exists,
+    /// nothing is recorded.
     pub fn take<'f>(
         files: impl IntoIterator<Item = &'f str>,
         tracking: &Tracking,
@@ -139,8 +139,8 @@ impl Fingerprints {
             let print = Fingerprint::take(found, known);
             taken.files.insert(path.to_owned(), print);
         }
-        // None of them there: rather the wrong folder than a project without its files. What was recorded from
-        // there would make each of them look new in the right one.
+        // If none of the files exists, this is probably the wrong folder. Fingerprints taken from here would
+        // make every file look new in the right one.
         if !any_there {
             return Fingerprints::default();
         }
@@ -149,12 +149,12 @@ impl Fingerprints {
 }
 
 impl Fingerprint {
-    /// Whether it states what was there, rather than by which stamp it is judged.
+    /// Whether it records the contents, rather than the stamp by which the file is judged.
     pub(super) fn has_contents(&self) -> bool {
         !matches!(self, Fingerprint::Since(_) | Fingerprint::Unknown)
     }
 
-    /// What is recorded of a file as it was found.
+    /// The fingerprint of a file as it was found.
     pub(super) fn take(found: Found, known: Option<&Fingerprint>) -> Fingerprint {
         match found {
             Found::File(path, found) => match FilePrint::take(&path, &found, known) {
@@ -162,7 +162,7 @@ impl Fingerprint {
                 Err(_) => Fingerprint::Unknown,
             },
             Found::Folder => Fingerprint::Folder,
-            // Only of what was there once it is known that work removed it.
+            // `Missing` is only recorded if the file was known to exist, because then work removed it.
             Found::Missing => match known {
                 Some(Fingerprint::File(_) | Fingerprint::Folder | Fingerprint::Missing) => {
                     Fingerprint::Missing
@@ -175,7 +175,8 @@ impl Fingerprint {
 }
 
 impl FilePrint {
-    /// Looks at a file. The time is read before the contents: what is written meanwhile shows later.
+    /// Takes the fingerprint of a file. Its times are read before its contents, so that a later comparison
+    /// finds a change made in between.
     fn take(path: &Path, found: &Metadata, known: Option<&Fingerprint>) -> io::Result<FilePrint> {
         let mut print = FilePrint::of(found);
         if let Some(Fingerprint::File(known)) = known
@@ -188,7 +189,8 @@ impl FilePrint {
         Ok(print)
     }
 
-    /// The same, to be compared by its contents where nothing shows that a time was set back.
+    /// The same fingerprint, but marked as racy where no `ctime` can reveal that a time was set back. The
+    /// contents are then always compared.
     pub(super) fn with_doubt(mut self) -> FilePrint {
         if self.ctime.is_none() {
             self.taken = self.mtime;
@@ -196,7 +198,7 @@ impl FilePrint {
         self
     }
 
-    /// The record of a file whose contents are as they were, with the marks that it has now.
+    /// The fingerprint of a file whose contents did not change, with its present properties.
     pub(super) fn renewed(&self, marks: FilePrint) -> FilePrint {
         if self.has_same_marks(&marks) && !self.is_racy() {
             return self.clone();
@@ -234,14 +236,14 @@ impl FilePrint {
             && self.inode == other.inode
     }
 
-    /// Whether the file was changed in the same tick as it was looked at, or later by its own times: then a
-    /// change after the look may have left all its marks the same. (Git has the same rule for its index.)
+    /// Whether the file changed in the same clock tick in which it was read, or later by its own times. A
+    /// change after the read may then have left size and times the same. (Git has the same rule for its index.)
     fn is_racy(&self) -> bool {
         let changed = self.ctime.map_or(self.mtime, |ctime| ctime.max(self.mtime));
         changed.plus(FILE_CLOCK_TICK) >= self.taken
     }
 
-    /// What became of the file, which is there and regular.
+    /// Compares the fingerprint with the file, which exists and is regular.
     pub(super) fn compare(&self, path: &Path, found: &Metadata) -> Compared {
         let now = FilePrint::of(found);
         let same = self.has_same_marks(&now);
@@ -264,14 +266,15 @@ impl FilePrint {
     }
 }
 
-/// The hash of a file; `None` of one that is too large, or has grown so meanwhile.
+/// The hash of a file; `None` if the file is too large, or became too large while it was read.
 fn hash(path: &Path, size: u64) -> io::Result<Option<String>> {
     if size > LARGEST_HASHED {
         return Ok(None);
     }
     let mut file = File::open(path)?.take(LARGEST_HASHED + 1);
     let mut hasher = Sha256::new();
-    // Most files are small: no longer than one of them, with room to see its end.
+    // Most files are small, so the buffer is no larger than the file plus one byte, which is enough to reach
+    // its end.
     let mut buffer =
         vec![0; usize::try_from(size + 1).map_or(LARGEST_READ, |it| it.min(LARGEST_READ))];
     let mut sum = 0_u64;

@@ -1,27 +1,28 @@
-//! Which commit a project is at.
+//! The commit that a project is at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The largest file of git's that is read here.
+/// The largest file of git that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The head of a git repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub(crate) struct Head {
-    /// The branch; `None` when a commit is checked out by itself.
+    /// The branch; `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// The commit; `None` before the first one, and where git keeps it in a way not read here.
+    /// The commit; `None` before the first commit, and if git stores it in a form that this module does not
+    /// read.
     pub commit: Option<String>,
 }
 
 impl Head {
-    /// The head of the repository that `folder` is in; `None` where there is none, or it cannot be read.
+    /// The head of the repository that contains `folder`; `None` if there is none or it cannot be read.
     ///
-    /// Reads git's own files and runs no program: worktrees and packed refs are known.
+    /// It reads git's own files and runs no program. Worktrees and packed refs are supported.
     #[must_use]
     pub(crate) fn of(folder: &Path) -> Option<Head> {
         let git = match git_folder(folder) {
@@ -39,7 +40,7 @@ impl Head {
                 commit: commit(&head),
             });
         };
-        // A repository with another ref storage says so by a branch that cannot be one.
+        // A repository with another ref storage marks itself with this invalid branch name.
         if name == "refs/heads/.invalid" {
             return None;
         }
@@ -53,17 +54,17 @@ impl Head {
     }
 }
 
-/// Where a folder is in a repository.
+/// The checkout of a repository that a folder is in.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkout {
     /// The top folder of this checkout.
     pub(crate) top: PathBuf,
-    /// The folder of git that all checkouts of the repository have in common.
+    /// The git folder that all checkouts of the repository share.
     pub(crate) common: PathBuf,
 }
 
 impl Checkout {
-    /// The checkout that a folder is in; `None` outside of a repository.
+    /// The checkout that contains a folder; `None` outside of a repository.
     pub(crate) fn of(folder: &Path) -> Option<Checkout> {
         let folder = fs::canonicalize(folder).ok()?;
         let (top, git) = folder
@@ -78,7 +79,7 @@ impl Checkout {
     }
 }
 
-/// The folder of git for a folder that has one: itself, or where its `.git` file leads.
+/// The git folder of a checkout: its `.git` folder, or the target of its `.git` file.
 fn git_folder(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     let found = fs::metadata(&git).ok()?;
@@ -91,7 +92,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
 }
 
 fn resolve(git: &Path, name: &str) -> Option<String> {
-    // A name comes from a file: it must not lead elsewhere.
+    // The name comes from a file, so it must not lead out of the git folder.
     if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return None;
     }

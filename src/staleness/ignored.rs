@@ -1,4 +1,4 @@
-//! What the project's own `.gitignore` files ignore.
+//! The files that the project's own `.gitignore` files exclude.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 /// The `.gitignore` files of a project, each read once.
 pub(super) struct Ignored {
     root: PathBuf,
-    /// Of a folder, by its path in the project; `None` where it has no such file.
+    /// The rules of each folder, by its path in the project; `None` if it has no such file.
     of: HashMap<PathBuf, Option<Gitignore>>,
 }
 
@@ -20,11 +20,11 @@ impl Ignored {
         }
     }
 
-    /// Whether git would ignore a file, or a folder with all that is in it: the nearest `.gitignore` that speaks of it, or of a folder it is in,
-    /// decides.
+    /// Whether git would ignore a file, or a folder with everything in it. The nearest `.gitignore` with a rule
+    /// for the path, or for a folder above it, decides.
     pub(super) fn is_ignored(&mut self, path: &str, is_folder: bool) -> bool {
         let path = Path::new(path);
-        // The rules are those of the project; what leads out of it is reported elsewhere.
+        // The rules apply within the project; paths that lead out of it are reported elsewhere.
         if path.is_absolute() || path.components().any(|part| part.as_os_str() == "..") {
             return false;
         }
@@ -47,7 +47,7 @@ impl Ignored {
         let root = &self.root;
         let known = self.of.entry(folder.to_path_buf()).or_insert_with(|| {
             let mut any = false;
-            // Paths are matched relative to the folder of the file, so it has no other root.
+            // Paths are matched relative to the folder of the `.gitignore` file, so the builder needs no root.
             let mut builder = GitignoreBuilder::new("");
             let mut files = vec![root.join(folder).join(".gitignore")];
             if folder.as_os_str().is_empty() {

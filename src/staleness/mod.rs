@@ -1,9 +1,9 @@
-//! Whether the files that a checkpoint names are still as they were when it was saved.
+//! Whether the files that a checkpoint names changed since it was saved.
 //!
-//! Two methods. With what the save recorded of each file ([`Fingerprints`]) it is judged by its contents:
-//! a checkout that moved times changes nothing, and an older time hides nothing. Without, the protocol's
-//! method: a file that was written after the checkpoint's stamp makes it stale, and what lies within the
-//! stamp's precision is indeterminate.
+//! There are two methods. If the save recorded [`Fingerprints`], a file is judged by its contents: a checkout
+//! that only changes times is no change, and an older time hides no change. Otherwise the protocol's method is
+//! used: a file that was written after the checkpoint's stamp makes it stale, and a file that was written
+//! within the stamp's precision is indeterminate.
 
 mod covered;
 mod fingerprint;
@@ -49,10 +49,10 @@ use tracking::{Found, Project};
 #[must_use]
 #[non_exhaustive]
 pub enum Staleness {
-    /// No file changed since the checkpoint. Another commit of the same branch is among its reasons all the
-    /// same, where there is one: agents commit what they did.
+    /// No file changed since the checkpoint. If the project is at another commit of the same branch, that is
+    /// still listed as a reason: agents commit their work.
     Fresh(Judged),
-    /// No file surely changed, but one may have, or something else speaks against the checkpoint.
+    /// No file surely changed, but one may have, or another reason speaks against the checkpoint.
     Indeterminate(Judged),
     /// At least one file changed, is missing, or appeared.
     Stale(Judged),
@@ -64,7 +64,8 @@ pub enum Staleness {
 pub struct Judged {
     /// Every tracked file with its own verdict.
     pub files: Vec<TrackedFile>,
-    /// Files that the checkpoint names and that are not tracked, since they are no sources of the project.
+    /// Files that the checkpoint names but that are not tracked, because they are not source files of the
+    /// project.
     pub untracked: Vec<String>,
     /// What speaks against the checkpoint besides its files.
     pub reasons: Vec<Reason>,
@@ -77,30 +78,30 @@ pub struct Judged {
 pub enum Reason {
     /// The project is on another branch.
     OtherBranch {
-        /// At the save; `None` was no branch.
+        /// The branch at the save; `None` if HEAD was detached.
         saved: Option<String>,
-        /// Now.
+        /// The branch now.
         now: Option<String>,
     },
-    /// The project is at another commit of the same branch. It speaks against the checkpoint only where the
+    /// The project is at another commit of the same branch. This speaks against the checkpoint only if the
     /// contents of a file could not be compared.
     OtherCommit {
-        /// At the save.
+        /// The commit at the save.
         saved: Option<String>,
-        /// Now.
+        /// The commit now.
         now: Option<String>,
     },
-    /// An older state of the checkpoint came back without the store, as `git checkout` or `git stash` do: what
-    /// was done since is in it no more.
+    /// An older state of the checkpoint was put back without the store, for example by `git checkout` or `git
+    /// stash`. It lacks everything that was done since.
     RolledBack {
-        /// The newest entry of the history after the state that came back.
+        /// The newest history entry after the state that was put back.
         later: Option<EntryId>,
         /// When the last save was made.
         saved: DateTime<Utc>,
-        /// Whether the state of that save is an entry of the history.
+        /// Whether the history has the state of that save as an entry.
         last_is_kept: bool,
     },
-    /// None of the files is there: rather another folder than the project's than a project without its files.
+    /// None of the files exists. This is more likely the wrong folder than a project without its files.
     NothingThere,
     /// Parts of the checkpoint could not be read, so it may name files that are not judged.
     ReadInPart,
@@ -162,21 +163,21 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What files are judged by.
+/// The evidence by which files are judged.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Basis<'b> {
     /// The checkpoint's stamp.
     pub stamp: Option<&'b Timestamp>,
-    /// The present: a stamp that lies in its future tells nothing.
+    /// The present time: a stamp that lies in its future is no evidence.
     pub now: Option<DateTime<Utc>>,
-    /// What the save recorded of the files, if it is of this revision of the checkpoint.
+    /// The fingerprints of the save, if they belong to this revision of the checkpoint.
     pub fingerprints: Option<&'b Fingerprints>,
 }
 
 impl<'b> Basis<'b> {
-    /// By the stamp.
+    /// Judges by the stamp.
     #[must_use]
     pub fn new(stamp: Option<&'b Timestamp>, now: Option<DateTime<Utc>>) -> Self {
         Basis {
@@ -186,7 +187,7 @@ impl<'b> Basis<'b> {
         }
     }
 
-    /// By what the save recorded, where it did.
+    /// Judges by the fingerprints of the save where there are any.
     #[must_use]
     pub fn with_fingerprints(mut self, fingerprints: Option<&'b Fingerprints>) -> Self {
         self.fingerprints = fingerprints;
@@ -195,10 +196,10 @@ impl<'b> Basis<'b> {
 }
 
 impl Staleness {
-    /// Judges files by the stamp of their checkpoint alone: the protocol's method.
+    /// Judges files only by the stamp of their checkpoint: the protocol's method.
     ///
-    /// Paths are relative to `root`, of which every file counts. Reads no content. Only files that the
-    /// checkpoint names are judged: one that a step in progress is just making is not among them.
+    /// Paths are relative to `root`, and every file counts. No contents are read. Only the files that the
+    /// checkpoint names are judged; a file that a step in progress is creating is not among them.
     pub fn of<'f>(
         files: impl IntoIterator<Item = &'f str>,
         stamp: Option<&Timestamp>,
@@ -213,9 +214,9 @@ impl Staleness {
 
     /// Judges the files of a checkpoint.
     ///
-    /// A file with a fingerprint is judged by that: its contents are read only when its size, times and
-    /// inode do not tell, which costs one look where nothing changed. A file without is judged by the
-    /// stamp. Nothing outside of the project's folder is read, also not through a link.
+    /// A file with a fingerprint is judged by it. The contents are read only when size, times and inode do not
+    /// decide, so an unchanged file costs one `stat`. A file without a fingerprint is judged by the stamp.
+    /// Nothing outside the project's folder is read, not even through a link.
     #[doc(hidden)]
     pub fn judge<'f>(
         files: impl IntoIterator<Item = &'f str>,
@@ -255,13 +256,13 @@ impl Staleness {
         judged.into_verdict(is_against)
     }
 
-    /// The same for a checkpoint that could be read in part only: files that it names may be missing
-    /// here, so it is not fresh.
+    /// The verdict for a checkpoint that could only be read in part. Files that it names may be missing from
+    /// the list, so it is not fresh.
     pub(crate) fn of_a_part(self) -> Staleness {
         self.against(Reason::ReadInPart)
     }
 
-    /// The same with something else that speaks against the checkpoint.
+    /// The verdict with a further reason that speaks against the checkpoint.
     pub(crate) fn against(self, reason: Reason) -> Staleness {
         let mut judged = self.into_judged();
         judged.reasons.push(reason);
@@ -276,7 +277,7 @@ impl Staleness {
         }
     }
 
-    /// What the verdict rests on.
+    /// The evidence of the verdict.
     #[must_use]
     pub fn judged(&self) -> &Judged {
         match self {
@@ -298,7 +299,7 @@ impl Staleness {
         &self.judged().reasons
     }
 
-    /// The files that are not as they were.
+    /// The files that changed, or of which that cannot be decided.
     pub fn changed(&self) -> impl Iterator<Item = &TrackedFile> {
         self.files().iter().filter(|file| !file.state.is_same())
     }
@@ -337,7 +338,7 @@ impl Judged {
         }
     }
 
-    /// The verdict; `is_against` says whether a reason speaks against the checkpoint.
+    /// The verdict. `is_against` states whether a reason speaks against the checkpoint.
     fn into_verdict(self, is_against: bool) -> Staleness {
         let any = |of: fn(&FileState) -> bool| self.files.iter().any(|file| of(&file.state));
         if any(FileState::is_changed) {
@@ -350,17 +351,17 @@ impl Judged {
     }
 }
 
-/// What was found of one file.
+/// The result for one file.
 struct Looked {
     state: FileState,
     is_there: bool,
     by_content: bool,
 }
 
-/// From so many files on it is worth a thread to look at them.
+/// The number of files from which a further thread is worth its start.
 const WORTH_A_THREAD: usize = 1024;
 
-/// Looks at all files, many of them on several threads; `None` of one that is not tracked.
+/// Judges all files, many of them on several threads; `None` for a file that is not tracked.
 fn look_at_all(files: &[&str], basis: &Basis<'_>, tracking: &Tracking) -> Vec<Option<Looked>> {
     let look_at = |files: &[&str]| -> Vec<Option<Looked>> {
         let saved = Saved::new(basis.stamp, basis.now);
@@ -379,7 +380,7 @@ fn look_at_all(files: &[&str], basis: &Basis<'_>, tracking: &Tracking) -> Vec<Op
         };
         files.iter().map(&mut look).collect()
     };
-    // How many threads there are takes the system several files to read.
+    // Asking for the number of threads makes the system read several files, so it is asked only when needed.
     let threads = match files.len() / WORTH_A_THREAD {
         0 | 1 => 1,
         worth => std::thread::available_parallelism().map_or(1, |there| worth.min(there.get())),
@@ -398,7 +399,7 @@ fn look_at_all(files: &[&str], basis: &Basis<'_>, tracking: &Tracking) -> Vec<Op
     })
 }
 
-/// What became of a file.
+/// Compares a file with its fingerprint or stamp.
 fn state_of(
     found: &Found,
     print: Option<&Fingerprint>,
@@ -415,7 +416,7 @@ fn state_of(
         (Found::Outside(reason), _) => unreadable(reason),
         (Found::Unreadable(error), _) => unreadable(&error.to_string()),
         (Found::Missing, Some(Fingerprint::Missing)) => FileState::Removed,
-        // No save ever saw it, so it cannot be as it was.
+        // No save ever saw the file, so it cannot be unchanged.
         (Found::Missing, Some(Fingerprint::NeverThere)) => {
             indeterminate("it was not there when it was named, and is not there now")
         }

@@ -1,4 +1,4 @@
-//! The protocol's method: a file's time of last change against the checkpoint's stamp.
+//! The protocol's method: compares the time of a file's last change with the checkpoint's stamp.
 
 use crate::quoted;
 use std::time::{Duration, SystemTime};
@@ -10,16 +10,16 @@ use crate::checkpoint::{FUTURE_TOLERANCE, Timestamp};
 
 /// How much earlier than its true time the kernel may stamp a file.
 ///
-/// Linux stamps files from a clock that ticks every 4 to 10 ms, Windows every 15.6 ms, so a file written
-/// *after* a time was read can bear an earlier one.
+/// Linux stamps files from a clock that ticks every 4 to 10 ms, Windows every 15.6 ms. So a file that was
+/// written *after* a time was read can have an earlier stamp.
 pub(crate) const FILE_CLOCK_TICK: Duration =
     Duration::from_millis(if cfg!(windows) { 16 } else { 10 });
 
-/// The time of a checkpoint as far as its stamp tells it.
+/// The time of a checkpoint, as precisely as its stamp states it.
 pub(super) enum Saved {
-    /// Not before the first and before the second.
+    /// At or after the first time and before the second.
     Between(SystemTime, SystemTime),
-    /// The stamp is none, or none at all is there.
+    /// There is no stamp, or it is not usable.
     Unknown(String),
 }
 

@@ -1,4 +1,4 @@
-//! What became of one file.
+//! The state of one file compared with the checkpoint.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -10,21 +10,21 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TrackedFile {
-    /// The path as the checkpoint has it.
+    /// The path as the checkpoint spells it.
     pub path: String,
-    /// What became of it.
+    /// Its state.
     #[serde(flatten)]
     pub state: FileState,
 }
 
-/// What became of a file since the checkpoint.
+/// The state of a file since the checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FileState {
-    /// It is as it was: by what was recorded of it, or it was last written before the checkpoint.
+    /// It did not change, by its fingerprint or because it was last written before the checkpoint.
     Unchanged,
-    /// Its times changed, as a checkout or a copy does, and its contents did not.
+    /// Its times changed but its contents did not, as after a checkout or a copy.
     Touched,
     /// Its contents changed, or it was written after the checkpoint.
     Modified {
@@ -32,32 +32,33 @@ pub enum FileState {
         #[serde(serialize_with = "rfc3339")]
         modified: SystemTime,
     },
-    /// Something else stands in its place.
+    /// There is something else in its place.
     Replaced {
-        /// What.
+        /// What is there.
         by: String,
     },
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It is gone, as it was when work was last recorded: that work removed it, or found it removed.
+    /// It does not exist, and neither did it when work was last recorded: that work removed it, or found it
+    /// removed.
     Removed,
-    /// It was not there when the checkpoint was saved, and is now.
+    /// It did not exist when the checkpoint was saved, and exists now.
     Appeared,
-    /// Its state could not be read, or must not be: it leads out of the project.
+    /// It could not be read, or it must not be read because it lies outside the project.
     Unreadable {
-        /// Why.
+        /// Why it was not read.
         reason: String,
     },
-    /// Unknown: nothing was recorded of it, and it was written too close to the checkpoint to know which came
-    /// first, or the checkpoint has no usable stamp.
+    /// Unknown. It has no fingerprint, and it was written too close to the checkpoint to tell which came first,
+    /// or the checkpoint has no usable stamp.
     Indeterminate {
-        /// Why.
+        /// Why it is unknown.
         reason: String,
     },
 }
 
 impl FileState {
-    /// The state in a word.
+    /// The state as a word.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -72,7 +73,8 @@ impl FileState {
         }
     }
 
-    /// Whether the file is what it was, which includes that it is gone as the recorded work left it.
+    /// Whether the file is the same as before. A file that the recorded work removed, and that is still gone,
+    /// counts as the same.
     #[must_use]
     pub fn is_same(&self) -> bool {
         matches!(
@@ -81,7 +83,7 @@ impl FileState {
         )
     }
 
-    /// Whether the file surely is not what it was.
+    /// Whether the file surely changed.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         matches!(
@@ -118,7 +120,7 @@ fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-/// A file time as RFC 3339 in UTC, or `None` where the calendar does not reach.
+/// A file time as RFC 3339 in UTC; `None` if it is outside the range of the calendar.
 fn time_text(time: SystemTime) -> Option<String> {
     let (seconds, nanos) = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),

@@ -1,4 +1,4 @@
-//! Which files are tracked, and where they are.
+//! Which files are tracked, and how their paths are resolved.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -12,23 +12,23 @@ use crate::fsio;
 
 /// The project whose files are tracked.
 ///
-/// The same rules hold when a save records the files and when they are judged.
+/// A save that records files and a verdict that compares them use the same rules.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Tracking {
-    /// The project's folder. Nothing outside of it is read.
+    /// The project's folder. Nothing outside it is read.
     pub root: PathBuf,
-    /// Which files are source files; others are not tracked. Default those of [`SourceFiles`], and what lies in
-    /// `out`.
+    /// Which files are source files; others are not tracked. The default is that of [`SourceFiles`], plus the
+    /// files in `out`.
     pub sources: SourceFiles,
-    /// Whether the project's own `.gitignore` files count besides. Default true; it takes the feature
-    /// `ignore`, without which they are not read.
+    /// Whether the project's own `.gitignore` files exclude files as well. The default is true. This needs the
+    /// feature `ignore`; without it these files are not read.
     pub gitignore: bool,
     /// The file of the checkpoint itself, which changes with every save.
     pub(crate) own: Option<OwnFile>,
 }
 
-/// The file that a checkpoint is in, with the names of its protocol's other files.
+/// The file that contains the checkpoint, and the layout that names the other files of its protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnFile {
     pub(crate) path: PathBuf,
@@ -36,11 +36,11 @@ pub(crate) struct OwnFile {
 }
 
 impl Tracking {
-    /// The project at `root`; empty stands for the current folder.
+    /// The project at `root`; an empty path stands for the current folder.
     pub fn new(root: impl AsRef<Path>) -> Self {
         let mut sources = SourceFiles::default();
-        // A step does not record what a tool put there; but a site is built there, and what a checkpoint names of
-        // it all the same is work that may be missing.
+        // A step does not record files in `out`, because tools write there. But some sites are built into
+        // `out`, so a file there that a checkpoint names is work that may be missing.
         sources.left_out_folders.retain(|folder| folder != "out");
         Tracking {
             root: root.as_ref().to_path_buf(),
@@ -57,7 +57,7 @@ impl Tracking {
         self
     }
 
-    /// The project's folder, also where it is the current one.
+    /// The project's folder, with `.` for the current one.
     pub(super) fn folder(&self) -> &Path {
         match self.root.as_os_str().is_empty() {
             true => Path::new("."),
@@ -65,19 +65,19 @@ impl Tracking {
         }
     }
 
-    /// Says which file the checkpoint itself is in: neither that one nor its backups are tracked.
+    /// Sets the file that contains the checkpoint. Neither that file nor its backups are tracked.
     pub(crate) fn of_checkpoint(mut self, path: Option<PathBuf>, layout: Layout) -> Self {
         self.own = path.map(|path| OwnFile { path, layout });
         self
     }
 
-    /// `paths` that are tracked, each once, and the rest.
+    /// Splits `paths` into tracked ones, each once, and the rest.
     #[must_use]
     pub fn sort<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> (Vec<String>, Vec<String>) {
         sort_by(paths, self.tracks())
     }
 
-    /// Says of one path after the other whether it is tracked; looks at each folder once.
+    /// A predicate that states whether a path is tracked; it inspects each folder once.
     pub(crate) fn tracks(&self) -> impl FnMut(&str) -> bool {
         let mut project = Project::new(self);
         move |path| project.tracks(path)
@@ -91,11 +91,11 @@ impl Tracking {
     }
 }
 
-/// A project whose folders were looked at, each once.
+/// A project, with what is known of its folders; each folder is inspected once.
 pub(super) struct Project<'t> {
     tracking: &'t Tracking,
     root: &'t Path,
-    /// Where the root really is, once a link or `..` makes that matter.
+    /// The real path of the root, resolved only when a link or `..` requires it.
     real_root: OnceCell<Option<PathBuf>>,
     folders: HashMap<PathBuf, Place>,
     last_folder: Option<(OsString, Place)>,
@@ -108,7 +108,7 @@ pub(super) struct Project<'t> {
 enum Place {
     Inside,
     Outside,
-    /// It is not there, or cannot be looked at: what is in it tells so itself.
+    /// It does not exist or cannot be read. Opening the file in it will show the reason.
     Unknown,
 }
 
@@ -139,7 +139,7 @@ impl<'t> Project<'t> {
         self.root
     }
 
-    /// Whether a path is one of the project's sources.
+    /// Whether a path is one of the project's source files.
     pub(super) fn tracks(&mut self, path: &str) -> bool {
         let slashed = with_slashes(path);
         let path = slashed.as_deref().unwrap_or(path);
@@ -153,7 +153,7 @@ impl<'t> Project<'t> {
         true
     }
 
-    /// Whether files in this folder may be the project's sources: git looks into no folder that it ignores.
+    /// Whether files in this folder may be source files. Git does not look into folders that it ignores.
     pub(super) fn may_track_in(&mut self, folder: &str) -> bool {
         if folder.is_empty() {
             return true;
@@ -169,7 +169,7 @@ impl<'t> Project<'t> {
         true
     }
 
-    /// Whether a path is the checkpoint's own file, a backup or an archive beside it, or in our folder.
+    /// Whether a path is the checkpoint's own file, a backup or archive beside it, or in our own folder.
     pub(super) fn is_own(&self, path: &str) -> bool {
         let may_be_ours = path.contains(fsio::OWN_FOLDER);
         let path = Path::new(path);
@@ -181,7 +181,7 @@ impl<'t> Project<'t> {
             return true;
         }
         let own = self.tracking.own.as_ref();
-        // Most files are no checkpoints: nothing is looked up for those.
+        // Most files are not JSON, so they cannot be checkpoints and need no lookup.
         let Some(own) = own.filter(|_| path.extension() == Some(OsStr::new("json"))) else {
             return false;
         };
@@ -205,8 +205,8 @@ impl<'t> Project<'t> {
         folder == here || Some(folder) == backups
     }
 
-    /// What is at a path, which may not lead out of the project. One that an agent on Windows wrote is the file
-    /// of the same name with `/`, where that is there.
+    /// What is at a path, which must not lead out of the project. A path with `\`, as an agent on Windows
+    /// writes it, also finds the file of the same name with `/`.
     pub(super) fn find(&mut self, path: &str) -> Found {
         match (self.find_as_written(path), with_slashes(path)) {
             (Found::Missing, Some(slashed)) => self.find_as_written(&slashed),
@@ -217,7 +217,7 @@ impl<'t> Project<'t> {
     fn find_as_written(&mut self, path: &str) -> Found {
         let mut whole = self.root.join(path);
         if Path::new(path).is_absolute() {
-            // What lies in the project may be named from the top.
+            // An absolute path is allowed if it lies in the project.
             whole = PathBuf::from(path);
             if !whole.starts_with(self.root) && !self.is_inside(&whole) {
                 return Found::Outside("it lies outside of the project's folder");
@@ -225,7 +225,8 @@ impl<'t> Project<'t> {
         }
         let climbs = |part: Component<'_>| matches!(part, Component::ParentDir);
         if path.contains("..") && Path::new(path).components().any(climbs) {
-            // `a/../b` lies inside, and only the file system can say where `..` leads.
+            // `a/../b` may lie inside the project; only the file system can resolve `..`, because `a` may be a
+            // link.
             match std::fs::canonicalize(&whole) {
                 Ok(real) if self.is_inside(&real) => whole = real,
                 Ok(_) => return Found::Outside("it lies outside of the project's folder"),
@@ -245,7 +246,7 @@ impl<'t> Project<'t> {
             Ok(found) if found.is_symlink() => self.through(&whole),
             Ok(found) if found.is_file() => Found::File(whole, found),
             Ok(found) if found.is_dir() => Found::Folder,
-            // A pipe or a device has no contents that could be compared, and reading one may not end.
+            // A pipe or a device has no contents to compare, and reading one may never end.
             Ok(_) => Found::Unreadable(io::Error::other("it is no regular file")),
             Err(error) if super::is_missing(&error) => Found::Missing,
             Err(error) => Found::Unreadable(error),
@@ -276,12 +277,13 @@ impl<'t> Project<'t> {
         root.as_ref().is_some_and(|root| real.starts_with(root))
     }
 
-    /// Where the folder of a path leads; each is looked at once, for thousands of files may be in it.
+    /// Where the folder of a path leads. Each folder is resolved once, since it may hold thousands of files.
     fn folder_of(&mut self, path: &Path) -> Place {
         let Some(folder) = path.parent() else {
             return Place::Inside;
         };
-        // Most files lie in the folder of the one before. The bytes are compared: parts of a path take longer.
+        // Most files lie in the same folder as the file before. Bytes are compared because comparing path
+        // components is slower.
         if let Some((last, place)) = &self.last_folder
             && last == folder.as_os_str()
         {
@@ -303,11 +305,12 @@ impl<'t> Project<'t> {
             .parent()
             .filter(|parent| parent.starts_with(self.root));
         let above = parent.map(|parent| self.place_of(parent));
-        // What is no link, in a folder inside, is inside: one look where the whole path would take one for each part.
+        // A folder that is no link and lies in a folder inside the project is inside too. This costs one system
+        // call, where resolving the whole path costs one for each component.
         let found = matches!(above, Some(Place::Inside)).then(|| std::fs::symlink_metadata(folder));
         let place = match (above, found) {
             (_, Some(Ok(found))) if found.is_dir() => Place::Inside,
-            // Nor is anything in a folder that is not there.
+            // Nothing exists in a folder that does not exist.
             (Some(Place::Unknown), _) | (_, Some(Err(_))) => Place::Unknown,
             _ => match std::fs::canonicalize(folder) {
                 Ok(real) if self.is_inside(&real) => Place::Inside,
@@ -320,12 +323,12 @@ impl<'t> Project<'t> {
     }
 }
 
-/// A path with `\` as the separator of other systems has it; `None` where nothing changes.
+/// The path with `/` in place of the `\` of another system; `None` if that changes nothing.
 fn with_slashes(path: &str) -> Option<String> {
     (!cfg!(windows) && path.contains('\\')).then(|| path.replace('\\', "/"))
 }
 
-/// Whether a path stays inside as far as its words tell.
+/// Whether a path stays inside the project, judged by its text alone.
 fn lexically_inside(path: &str) -> bool {
     let mut depth = 0_i64;
     Path::new(path).components().all(|part| {

@@ -1,7 +1,7 @@
 //! Which save vouches for which file.
 //!
-//! A save that reports work records the files of the checkpoint as they are. Any other save keeps what is recorded
-//! of them: an agent that adds a note, or takes the task over, has not looked at the files.
+//! A save that reports work records the current state of the checkpoint's files. Any other save keeps the
+//! recorded state: an agent that adds a note or takes the task over has not checked the files.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,10 +14,10 @@ use super::state_of;
 use super::tracking::{Found, Project, Tracking};
 use crate::checkpoint::{Checkpoint, DoneIndex, SavedFiles, Timestamp};
 
-/// What a save changes in the work that a checkpoint is about.
+/// The work that a save reports, as the difference of two states of a checkpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Files that the checkpoint did not name, or that newly finished work names.
+    /// Files that the checkpoint did not name before, or that newly finished work names.
     named: HashSet<String>,
     named_before: HashSet<String>,
     finished: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// The work in a first save: all of it is new.
+    /// The work of a first save: everything is new.
     pub(crate) fn first<C: Checkpoint>(checkpoint: &C) -> Work {
         let agent = checkpoint.handoff().agent;
         Work {
@@ -73,8 +73,8 @@ impl Work {
         self.named_before.contains(file)
     }
 
-    /// Whether the save reports work: work is finished, a file is named, or the agent that the record is of begins
-    /// other work. Another agent may begin without having looked at the files.
+    /// Whether the save reports work: it finishes work, names a file, or begins other work by the agent that
+    /// made the record. Another agent may begin work without having checked the files.
     pub(crate) fn is_reported(&self, before: Option<&Fingerprints>) -> bool {
         let recorded_by = before.and_then(|before| before.agent.as_deref());
         let begins_own =
@@ -87,24 +87,24 @@ fn owned(files: Vec<&str>) -> HashSet<String> {
     files.into_iter().map(str::to_owned).collect()
 }
 
-/// The record of a checkpoint's files that a save leaves.
+/// The fingerprints that remain after a save.
 #[derive(Debug)]
 pub(crate) struct Recording<'r> {
-    /// The record of the save before.
+    /// The fingerprints of the previous save.
     pub(crate) before: Option<&'r Fingerprints>,
     pub(crate) work: &'r Work,
-    /// Whether the save vouches for the files: it reports work.
+    /// Whether the save vouches for the files, because it reports work.
     pub(crate) vouches: bool,
-    /// The project; `None` where the view does not track files.
+    /// The project; `None` if the view does not track files.
     pub(crate) tracking: Option<&'r Tracking>,
     pub(crate) now: DateTime<Utc>,
 }
 
 impl Recording<'_> {
-    /// The record of these files after the save, and what is to be reported of them.
+    /// The fingerprints of these files after the save, and what the caller should know about them.
     ///
-    /// When none of them is there, nothing new is recorded: that is rather the wrong folder than a project
-    /// without its files.
+    /// If none of the files exists, nothing new is recorded: this is more likely the wrong folder than a
+    /// project without its files.
     pub(crate) fn of<'f>(
         &self,
         files: impl IntoIterator<Item = &'f str>,
@@ -171,14 +171,14 @@ impl Recording<'_> {
         (*print != Fingerprint::Unknown).then_some(print)
     }
 
-    /// What is recorded of a file. Where that is nothing, the stamp before the save judges it, now and later: the stamp
-    /// of this save is newer than a change that no agent has seen yet.
+    /// The recorded fingerprint of a file. If there is none, the file is judged by the stamp before this save,
+    /// now and later: the stamp of this save would hide a change that no agent has seen yet.
     fn kept(&self, path: &str) -> Fingerprint {
         let known = self.known(path).cloned();
         known.unwrap_or_else(|| Fingerprint::Since(self.work.stamp_before.clone()))
     }
 
-    /// The file as it is, where the save vouches for it or the stamp before does.
+    /// The current fingerprint of the file, if this save or the previous stamp vouches for it.
     fn taken(&self, path: &str, found: Found, report: &mut SavedFiles) -> Fingerprint {
         let known = self.known(path);
         if self.names(path) {
@@ -189,7 +189,8 @@ impl Recording<'_> {
             }
             return Fingerprint::take(found, known);
         }
-        // Its marks are taken before its contents are compared: a change in between shows later.
+        // The properties are read before the contents are compared, so that a later check finds a change made
+        // in between.
         let marks = match &found {
             Found::File(_, found) => Some(FilePrint::of(found)),
             _ => None,
@@ -203,7 +204,7 @@ impl Recording<'_> {
             report.taken_over.push(path.to_owned());
         }
         match (marks, known) {
-            // Its contents were compared: they need not be read again.
+            // The contents were just compared, so they need not be read again.
             (Some(marks), Some(Fingerprint::File(known))) if state.is_same() => {
                 Fingerprint::File(known.renewed(marks))
             }
