@@ -1,41 +1,14 @@
 //! Rows of an earlier scan whose checkpoints are as they were.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::folder::Surroundings;
 use super::kept::{Elapsed, Version};
 use super::scan::Scan;
-use super::{Fleet, Row, RowState};
+use super::{Row, RowState};
 use crate::fsio::{self, FileStamp};
 use crate::liveness::Liveness;
 use crate::store::{Listed, ListedLedger};
-
-/// The rows of an earlier scan by their places.
-#[derive(Default)]
-pub(super) struct Before<'f> {
-    files: HashMap<&'f OsStr, &'f Row>,
-    /// By the number of the store among the sources, and the key.
-    keys: HashMap<(usize, &'f str), &'f Row>,
-}
-
-impl<'f> Before<'f> {
-    pub(super) fn of(fleet: &'f Fleet) -> Before<'f> {
-        let mut before = Before::default();
-        for row in &fleet.rows {
-            let Some(kept) = row.kept.as_ref().filter(|kept| kept.again.is_some()) else {
-                continue;
-            };
-            if let Some(file) = &row.place.file {
-                before.files.insert(file.as_os_str(), row);
-            } else if let Some(key) = &row.place.key {
-                before.keys.insert((kept.project, key), row);
-            }
-        }
-        before
-    }
-}
 
 impl Scan<'_> {
     /// The row of a file that is as it was in the earlier scan, judged at the present time; to be

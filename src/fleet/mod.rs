@@ -54,6 +54,8 @@ pub use retention::{Expired, Expiry, Retention};
 pub use row::{ClaimHolder, Place, PlanSummary, Row, RowState};
 pub use skipped::{SkipReason, Skipped};
 
+use scan::{Before, Scan};
+
 use crate::checkpoint::{ResumePlan, seconds};
 
 /// What a scan found.
@@ -123,20 +125,20 @@ impl Fleet {
     /// ```
     #[must_use]
     pub fn rescan(&self, sources: &[Source<'_>], now: DateTime<Utc>) -> Fleet {
-        let before = again::Before::of(self);
+        let before = Before::of(self);
         // A clock that was set back may have stamped files anew with times that were.
         let before = Some(&before).filter(|_| now >= self.now);
         Fleet::scan_since(before, sources, &self.options, now, &mut |_| {})
     }
 
     fn scan_since(
-        before: Option<&again::Before<'_>>,
+        before: Option<&Before<'_>>,
         sources: &[Source<'_>],
         options: &FleetOptions,
         now: DateTime<Utc>,
         on_row: &mut dyn FnMut(usize),
     ) -> Fleet {
-        let mut scan = scan::Scan::new(options, now, before);
+        let mut scan = Scan::new(options, now, before);
         // Sources may overlap, and each row counts once.
         let mut visited = HashSet::new();
         for (project, source) in sources.iter().enumerate() {

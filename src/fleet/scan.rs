@@ -1,12 +1,12 @@
 //! A scan in progress: the rows and findings so far, and the rows of what should be there and is not.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::again::Before;
 use super::compare::{Copies, SharedFiles};
 use super::options::Planned;
 use super::{
@@ -16,6 +16,31 @@ use crate::checkpoint::{Error, ErrorKind};
 use crate::json::Document;
 use crate::registry::Format;
 use crate::store::FileOptions;
+
+/// The rows of an earlier scan by their places.
+#[derive(Default)]
+pub(super) struct Before<'f> {
+    pub(super) files: HashMap<&'f OsStr, &'f Row>,
+    /// By the number of the store among the sources, and the key.
+    pub(super) keys: HashMap<(usize, &'f str), &'f Row>,
+}
+
+impl<'f> Before<'f> {
+    pub(super) fn of(fleet: &'f Fleet) -> Before<'f> {
+        let mut before = Before::default();
+        for row in &fleet.rows {
+            let Some(kept) = row.kept.as_ref().filter(|kept| kept.again.is_some()) else {
+                continue;
+            };
+            if let Some(file) = &row.place.file {
+                before.files.insert(file.as_os_str(), row);
+            } else if let Some(key) = &row.place.key {
+                before.keys.insert((kept.project, key), row);
+            }
+        }
+        before
+    }
+}
 
 /// A scan in progress, or a part of one.
 pub(super) struct Scan<'o> {

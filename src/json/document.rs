@@ -4,8 +4,6 @@ use std::fmt;
 
 use super::corrupt::Corrupt;
 use super::layout::Style;
-use super::node::Node;
-use super::part::Host;
 use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
 use super::violation::{Code, Violation};
@@ -33,6 +31,17 @@ pub struct Document {
 
 /// The most findings that are listed of one document.
 const MAX_FINDINGS: usize = 64;
+
+/// Where a part was taken from.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    /// Pointer from the root of the file.
+    pub(super) at: String,
+    /// Indent of the line that the part begins on.
+    pub(super) indent: String,
+    /// Style of the file.
+    pub(super) style: Style,
+}
 
 impl Document {
     /// The document in the bytes of a file.
@@ -68,21 +77,6 @@ impl Document {
     #[must_use]
     pub fn into_text(self) -> String {
         self.tree.text
-    }
-
-    /// The root object.
-    #[must_use]
-    pub fn root(&self) -> Node<'_> {
-        Node::new(self, ROOT)
-    }
-
-    /// The value at a JSON pointer (RFC 6901), which begins at the root of this document: `""` is the root itself.
-    ///
-    /// The last of members with the same name counts. A text that is no pointer names nothing.
-    #[must_use]
-    pub fn get(&self, pointer: &str) -> Option<Node<'_>> {
-        let index = self.tree.find(pointer)?;
-        Some(Node::new(self, index))
     }
 
     /// The pointer from the root of the file to the root of this document: `""` unless the document was

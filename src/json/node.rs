@@ -5,13 +5,30 @@ use std::fmt;
 use std::ops::Range;
 
 use super::document::Document;
-use super::tree::{Index, Kind, Marks};
+use super::tree::{Index, Kind, Marks, ROOT};
 
 /// One value of a [`Document`], where it stands.
 #[derive(Clone, Copy)]
 pub struct Node<'d> {
     document: &'d Document,
     index: Index,
+}
+
+impl Document {
+    /// The root object.
+    #[must_use]
+    pub fn root(&self) -> Node<'_> {
+        Node::new(self, ROOT)
+    }
+
+    /// The value at a JSON pointer (RFC 6901), which begins at the root of this document: `""` is the root itself.
+    ///
+    /// The last of members with the same name counts. A text that is no pointer names nothing.
+    #[must_use]
+    pub fn get(&self, pointer: &str) -> Option<Node<'_>> {
+        let index = self.tree.find(pointer)?;
+        Some(Node::new(self, index))
+    }
 }
 
 impl<'d> Node<'d> {

@@ -1,21 +1,10 @@
 //! A part of a file as a document of its own, and back.
 
-use super::document::Document;
-use super::edit::{EditError, EditProblem};
+use super::document::{Document, Host};
+use super::edit_error::{EditError, EditProblem};
 use super::layout::{Style, lay, line_indent};
 use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
-
-/// Where a part was taken from.
-#[derive(Clone, Debug)]
-pub(super) struct Host {
-    /// Pointer from the root of the file.
-    pub(super) at: String,
-    /// Indent of the line that the part begins on.
-    pub(super) indent: String,
-    /// Style of the file.
-    pub(super) style: Style,
-}
 
 impl Document {
     /// The object at `pointer` as a document of its own; none if there is no object.

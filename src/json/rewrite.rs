@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::diff::{Diff, Identity};
 use super::document::Document;
-use super::edit::{EditError, EditProblem};
+use super::edit_error::{EditError, EditProblem};
 use super::pointer;
 use super::reader::Reading;
 use super::relay::Change;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::edit::{EditError, EditProblem};
+use super::edit_error::{EditError, EditProblem};
 use super::maps::{Flaw, maps};
 use super::text::quote;
 use super::tree::{Index, Kind, Tree};

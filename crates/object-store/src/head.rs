@@ -1,11 +1,13 @@
 //! The object of a key: all that must change together, so that one conditional put changes it.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use agent_checkpoint::store::{Keep, Stored};
 use agent_checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Result, Revision};
 use chrono::{DateTime, Utc};
-use object_store::{PutMode, UpdateVersion};
+use object_store::{ObjectMeta, PutMode, UpdateVersion};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -367,6 +369,23 @@ pub(crate) const LAYOUT: u64 = 1;
 /// Whether an object of this size says that it has a document.
 pub(crate) fn has_document(size: u64) -> bool {
     size.is_multiple_of(2)
+}
+
+/// Objects whose size says that they have no document, by name: the e-tag at which one was read, and whether it has one.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Mutex<BTreeMap<String, (Option<String>, bool)>>);
+
+impl Known {
+    pub(crate) fn find(&self, name: &str, object: &ObjectMeta) -> Option<bool> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (e_tag, is_there) = known.get(name)?;
+        (e_tag.is_some() && *e_tag == object.e_tag).then_some(*is_there)
+    }
+
+    pub(crate) fn note(&self, name: &str, object: &ObjectMeta, is_there: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(name.to_owned(), (object.e_tag.clone(), is_there));
+    }
 }
 
 impl Entry {

@@ -1,8 +1,7 @@
 //! Which keys there are: what a listing of the service says of each, and what has to be read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
 
 use agent_checkpoint::store::{Listed, Page, Query};
 use agent_checkpoint::{Key, Result};
@@ -14,23 +13,6 @@ use crate::head::{Head, has_document};
 use crate::keys::{before, key_of, name_of};
 use crate::remote::{Got, Time};
 use crate::store::ObjectCheckpointStore;
-
-/// Objects whose size says that they have no document, by name: the e-tag at which one was read, and whether it has one.
-#[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<BTreeMap<String, (Option<String>, bool)>>);
-
-impl Known {
-    fn find(&self, name: &str, object: &ObjectMeta) -> Option<bool> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (e_tag, is_there) = known.get(name)?;
-        (e_tag.is_some() && *e_tag == object.e_tag).then_some(*is_there)
-    }
-
-    fn note(&self, name: &str, object: &ObjectMeta, is_there: bool) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(name.to_owned(), (object.e_tag.clone(), is_there));
-    }
-}
 
 impl ObjectCheckpointStore {
     /// The keys behind that of the query, at least as many as it wants and one more, with names that no key has.

@@ -14,9 +14,8 @@ use object_store::path::Path;
 use object_store::{ObjectStore, PutMode};
 
 use crate::failure::{Failure, outcome_unknown, unordered_listing};
-use crate::head::{Head, LAYOUT, new_id, too_large};
+use crate::head::{Head, Known, LAYOUT, new_id, too_large};
 use crate::keys::name_of;
-use crate::listing::Known;
 use crate::place::Place;
 use crate::remote::{Got, Object, Remote, Time, Wait, random};
 use crate::turns::Turns;

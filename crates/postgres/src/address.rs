@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use agent_checkpoint::{Error, Result};
+use agent_checkpoint::Result;
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use crate::failure::other;
+use crate::failure::wrong;
 use crate::tls::{Encryption, Mode};
 
 /// Where a server's socket is on most systems.
@@ -202,10 +202,6 @@ pub(crate) fn shown(config: &Config) -> String {
         .or(config.get_user())
         .unwrap_or_default();
     format!("postgres://{user}{}/{database}{sockets}", hosts.join(","))
-}
-
-pub(crate) fn wrong(message: &str) -> Error {
-    other("connection-string", message)
 }
 
 #[cfg(test)]

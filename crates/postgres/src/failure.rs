@@ -7,8 +7,6 @@ use std::time::Duration;
 use agent_checkpoint::{Error, ErrorKind};
 use tokio_postgres::error::SqlState;
 
-use crate::tls::is_of_tls;
-
 /// Why a step of the store failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -161,4 +159,31 @@ pub(crate) fn not_known(address: &str) -> Error {
 pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
     let message = message.into();
     Error::new(ErrorKind::Other { code, message })
+}
+
+/// The error of a connection string or its environment.
+pub(crate) fn wrong(message: &str) -> Error {
+    other("connection-string", message)
+}
+
+/// Whether encryption is what failed, and not the network below it.
+pub(crate) fn is_of_tls(error: &tokio_postgres::Error) -> bool {
+    // The driver has no other sign of it.
+    let is_handshake = error
+        .to_string()
+        .starts_with("error performing TLS handshake");
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    let is_network = |cause: &io::Error| {
+        !matches!(
+            cause.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+        )
+    };
+    is_handshake && !cause.is_some_and(is_network)
+}
+
+/// Whether a connection may be made where it is encrypted, or where it is not.
+pub(crate) fn may_differ(error: &tokio_postgres::Error) -> bool {
+    // The rules of a server for a user (`pg_hba.conf`) may ask for one of the two.
+    is_of_tls(error) || error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
 }

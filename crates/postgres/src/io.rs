@@ -15,8 +15,8 @@ use tokio::time::timeout_at;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, Connection, Socket};
 
-use crate::failure::{Failure, Step};
-use crate::tls::{Encryption, Stream, may_differ};
+use crate::failure::{Failure, Step, may_differ};
+use crate::tls::{Encryption, Stream};
 
 /// A thread with a runtime of its own: the caller may be in another runtime, or in none.
 #[derive(Debug)]

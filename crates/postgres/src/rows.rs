@@ -1,7 +1,6 @@
 //! What the tables have of a key: each statement that reads or writes them.
 
 use std::fmt::Write as _;
-use std::hash::{BuildHasher, RandomState};
 use std::time::SystemTime;
 
 use agent_checkpoint::store::{EntryId, Keep, Listed, ListedLedger, Query, Stored};
@@ -104,26 +103,6 @@ const BESIDE: &str = "
 
 /// The last write of how many hands a key knows, as `UPDATE` says.
 const KNOWN_HANDS: usize = 64;
-
-/// One that makes one write after the other: a key knows the last one of each. With it a client whose connection broke finds
-/// out whether its write was made.
-#[derive(Debug)]
-pub(crate) struct Hand(i64);
-
-impl Hand {
-    /// One that is told from all others, in all programs.
-    pub(crate) fn new() -> Hand {
-        let random = RandomState::new().hash_one((SystemTime::now(), std::process::id()));
-        Hand((random & !0 << 20).cast_signed())
-    }
-
-    /// The number of its next write: 44 bits are the hand's.
-    pub(crate) fn next_write(&mut self) -> i64 {
-        let (hand, count) = (self.0 >> 20 << 20, (self.0 + 1) & 0xf_ffff);
-        self.0 = hand | count;
-        self.0
-    }
-}
 
 /// What is known of a key, before anything is written.
 #[derive(Debug)]

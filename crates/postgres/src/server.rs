@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use agent_checkpoint::{Error, ErrorKind, Result};
 use futures_util::future::{join, join3};
@@ -17,7 +18,6 @@ use tokio_postgres::{Client, Config, Connection, Row, Socket, Statement};
 use crate::address;
 use crate::failure::{Failure, Step, locked, other};
 use crate::io::{Io, wait};
-use crate::rows::Hand;
 use crate::tls::{Encryption, Stream};
 
 /// The steps from an empty schema to the present layout. The table `layout` has the number of each that was made.
@@ -66,6 +66,26 @@ struct Pool {
     waiting: VecDeque<SyncSender<Option<Session>>>,
     /// Those that make no write now.
     hands: Vec<Hand>,
+}
+
+/// One that makes one write after the other: a key knows the last one of each. With it a client whose connection broke finds
+/// out whether its write was made.
+#[derive(Debug)]
+pub(crate) struct Hand(i64);
+
+impl Hand {
+    /// One that is told from all others, in all programs.
+    pub(crate) fn new() -> Hand {
+        let random = RandomState::new().hash_one((SystemTime::now(), std::process::id()));
+        Hand((random & !0 << 20).cast_signed())
+    }
+
+    /// The number of its next write: 44 bits are the hand's.
+    pub(crate) fn next_write(&mut self) -> i64 {
+        let (hand, count) = (self.0 >> 20 << 20, (self.0 + 1) & 0xf_ffff);
+        self.0 = hand | count;
+        self.0
+    }
 }
 
 impl fmt::Debug for Server {

@@ -17,8 +17,8 @@ use chrono::{DateTime, Utc};
 
 use crate::changes::Listening;
 use crate::failure::{Step, not_known};
-use crate::rows::{self, Change, Fate, Hand, KeyRow, Wanted};
-use crate::server::{Call, Server, deciding};
+use crate::rows::{self, Change, Fate, KeyRow, Wanted};
+use crate::server::{Call, Hand, Server, deciding};
 
 /// The schema that holds the tables where no other is named.
 pub const SCHEMA: &str = "agent_checkpoint";

@@ -10,12 +10,8 @@ use plain as made;
 #[cfg(feature = "tls")]
 use secure as made;
 
-use std::error::Error as _;
-use std::io;
-
 use agent_checkpoint::Result;
 use tokio_postgres::config::SslMode;
-use tokio_postgres::error::SqlState;
 
 pub(crate) use made::{Stream, Tls};
 
@@ -65,26 +61,4 @@ impl Encryption {
         let tls = made::tls(mode, root)?;
         Ok(Encryption { first, then, tls })
     }
-}
-
-/// Whether encryption is what failed, and not the network below it.
-pub(crate) fn is_of_tls(error: &tokio_postgres::Error) -> bool {
-    // The driver has no other sign of it.
-    let is_handshake = error
-        .to_string()
-        .starts_with("error performing TLS handshake");
-    let cause = error.source().and_then(|cause| cause.downcast_ref());
-    let is_network = |cause: &io::Error| {
-        !matches!(
-            cause.kind(),
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
-        )
-    };
-    is_handshake && !cause.is_some_and(is_network)
-}
-
-/// Whether a connection may be made where it is encrypted, or where it is not.
-pub(crate) fn may_differ(error: &tokio_postgres::Error) -> bool {
-    // The rules of a server for a user (`pg_hba.conf`) may ask for one of the two.
-    is_of_tls(error) || error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
 }

@@ -4,7 +4,7 @@ use agent_checkpoint::Result;
 use tokio_postgres::NoTls;
 
 use super::Mode;
-use crate::address::wrong;
+use crate::failure::wrong;
 
 pub(crate) type Tls = NoTls;
 pub(crate) type Stream = tokio_postgres::tls::NoTlsStream;

@@ -15,8 +15,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Mode;
-use crate::address::wrong;
-use crate::failure::other;
+use crate::failure::{other, wrong};
 
 pub(crate) type Tls = MakeRustlsConnect;
 pub(crate) type Stream = <Tls as MakeTlsConnect<Socket>>::Stream;
