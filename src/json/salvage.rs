@@ -7,7 +7,7 @@ use super::document::Document;
 use super::parser::{MAX_DEPTH, whole_object};
 use super::pointer;
 use super::slip::{Slip, slip};
-use super::text::{Escape, unescape, unicode_escape};
+use super::text::{Escape, is_number, is_white, unescape, unicode_escape};
 use super::tree::NONE;
 
 /// What can be saved of a file, and what cannot.
@@ -155,10 +155,6 @@ fn head(text: &str) -> Option<Cut> {
     let harmless = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_harmless = harmless.bytes().all(is_white);
     (!is_harmless).then(|| Cut::new(0, text.len(), String::new()))
-}
-
-fn is_white(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// A piece of the text that goes, and the pointer of what it broke.
@@ -853,35 +849,6 @@ impl<'t> Rescue<'t> {
 
 fn closer_of(frame: &Frame) -> char {
     if frame.is_object { '}' } else { ']' }
-}
-
-/// Whether a word is a number of JSON.
-pub(super) fn is_number(word: &[u8]) -> bool {
-    let word = word.strip_prefix(b"-").unwrap_or(word);
-    let digits = |from: usize| {
-        let rest = word.get(from..).unwrap_or_default();
-        from + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
-    };
-    let mut at = digits(0);
-    if at == 0 || (at > 1 && word[0] == b'0') {
-        return false;
-    }
-    if word.get(at) == Some(&b'.') {
-        let end = digits(at + 1);
-        if end == at + 1 {
-            return false;
-        }
-        at = end;
-    }
-    if matches!(word.get(at), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(word.get(at + 1), Some(b'+' | b'-')));
-        let end = digits(at + 1 + sign);
-        if end == at + 1 + sign {
-            return false;
-        }
-        at = end;
-    }
-    at == word.len()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Where a text broke that is JSON but for one quote or one bracket.
 
 use super::parser::MAX_DEPTH;
-use super::salvage::is_number;
+use super::text::{is_number, is_white};
 
 /// What has to go of a text so that the rest is JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,10 +176,6 @@ fn unescaped_quotes(text: &[u8]) -> usize {
         is_escaped = *byte == b'\\' && !is_escaped;
     }
     quotes
-}
-
-fn is_white(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

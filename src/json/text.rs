@@ -111,6 +111,40 @@ pub(super) fn quote(plain: &str) -> String {
     quoted
 }
 
+/// Whether JSON takes this byte for white space.
+pub(super) fn is_white(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// Whether a word is a number of JSON.
+pub(super) fn is_number(word: &[u8]) -> bool {
+    let word = word.strip_prefix(b"-").unwrap_or(word);
+    let digits = |from: usize| {
+        let rest = word.get(from..).unwrap_or_default();
+        from + rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let mut at = digits(0);
+    if at == 0 || (at > 1 && word[0] == b'0') {
+        return false;
+    }
+    if word.get(at) == Some(&b'.') {
+        let end = digits(at + 1);
+        if end == at + 1 {
+            return false;
+        }
+        at = end;
+    }
+    if matches!(word.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(word.get(at + 1), Some(b'+' | b'-')));
+        let end = digits(at + 1 + sign);
+        if end == at + 1 + sign {
+            return false;
+        }
+        at = end;
+    }
+    at == word.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

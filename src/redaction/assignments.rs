@@ -1,6 +1,6 @@
 //! Secrets recognized by the name before them.
 
-use super::secrets::{Secret, Text, run};
+use super::text::{Secret, Text, run};
 
 /// The secret after a name or word that stands here.
 pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {

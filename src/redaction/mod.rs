@@ -2,6 +2,7 @@
 
 mod assignments;
 mod secrets;
+mod text;
 mod tokens;
 
 use std::fmt;

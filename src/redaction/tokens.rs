@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::secrets::{Secret, Text, run};
+use super::text::{Secret, Text, run};
 
 /// Prefixes, the bytes that may follow, how many at least, and what it is.
 type Shape = (&'static [&'static str], fn(u8) -> bool, usize, &'static str);

@@ -31,6 +31,8 @@ use crate::formats::{
 };
 use crate::json::{Code, Document, Violation};
 use crate::resume::ForeignMember;
+#[cfg(feature = "schema")]
+use crate::schema::{BASE, Schemas};
 
 pub use any_checkpoints::AnyCheckpoints;
 pub use detect::Detected;
@@ -226,18 +228,6 @@ impl Format {
     /// Those of [`Checkpoint::check_place`].
     pub fn check_place(&self, file: &CheckpointFile<'_>) -> Result<()> {
         self.checkpoint.check_place(file)
-    }
-
-    /// The released versions of its documents.
-    #[cfg(feature = "schema")]
-    pub(crate) fn versions(&self) -> &'static [SchemaVersion] {
-        self.versions
-    }
-
-    /// What makes the schema of its documents; `None` for a format that was registered without one.
-    #[cfg(feature = "schema")]
-    pub(crate) fn schema(&self) -> Option<fn() -> serde_json::Value> {
-        self.schema
     }
 
     /// Its name, such as `task`.
@@ -467,6 +457,27 @@ impl Formats {
 
     fn names(&self) -> Vec<String> {
         self.0.iter().map(|format| format.name.to_owned()).collect()
+    }
+}
+
+#[cfg(feature = "schema")]
+impl Default for Schemas {
+    fn default() -> Schemas {
+        Schemas::of(&Formats::default())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl Schemas {
+    /// The schema of each of these formats that has one.
+    #[must_use]
+    pub fn of(formats: &Formats) -> Schemas {
+        formats
+            .iter()
+            .fold(Schemas::none(), |all, format| match format.schema {
+                Some(make) => all.with_entry(format.name, BASE, format.versions, make),
+                None => all,
+            })
     }
 }
 

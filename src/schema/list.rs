@@ -9,10 +9,9 @@ use serde_json::{Map, Value};
 use super::{Contract, schema};
 use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::fsio::{self, Present};
-use crate::registry::Formats;
 
 /// What the ids of the library's own schemas begin with. They name a schema; they are no addresses.
-const BASE: &str = "urn:agent-checkpoint:";
+pub(crate) const BASE: &str = "urn:agent-checkpoint:";
 
 /// The schemas of several types: by default those of every format of the library.
 ///
@@ -34,27 +33,7 @@ struct Entry {
     make: fn() -> Value,
 }
 
-impl Default for Schemas {
-    fn default() -> Schemas {
-        Schemas::of(&Formats::default())
-    }
-}
-
 impl Schemas {
-    /// The schema of each of these formats that has one.
-    #[must_use]
-    pub fn of(formats: &Formats) -> Schemas {
-        let entries = formats.iter().filter_map(|format| {
-            Some(Entry {
-                name: format.name().to_owned(),
-                base: BASE.to_owned(),
-                versions: format.versions(),
-                make: format.schema()?,
-            })
-        });
-        Schemas(entries.collect())
-    }
-
     /// No schemas.
     #[must_use]
     pub fn none() -> Schemas {
@@ -71,13 +50,23 @@ impl Schemas {
     /// These and those of a format, with ids that begin with a text of yours, such as
     /// `https://orchestrator.example/schemas/`.
     #[must_use]
-    pub fn with_ids_from<C: Checkpoint + JsonSchema>(mut self, base: impl Into<String>) -> Schemas {
-        self.0.retain(|entry| entry.name != C::FORMAT);
+    pub fn with_ids_from<C: Checkpoint + JsonSchema>(self, base: impl Into<String>) -> Schemas {
+        self.with_entry(C::FORMAT, base, C::SCHEMA_VERSIONS, schema::<C>)
+    }
+
+    pub(crate) fn with_entry(
+        mut self,
+        name: &str,
+        base: impl Into<String>,
+        versions: &'static [SchemaVersion],
+        make: fn() -> Value,
+    ) -> Schemas {
+        self.0.retain(|entry| entry.name != name);
         self.0.push(Entry {
-            name: C::FORMAT.to_owned(),
+            name: name.to_owned(),
             base: base.into(),
-            versions: C::SCHEMA_VERSIONS,
-            make: schema::<C>,
+            versions,
+            make,
         });
         self
     }

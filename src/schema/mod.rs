@@ -40,6 +40,7 @@ use serde_json::Value;
 
 pub use crate::checkpoint::Shape;
 pub use contract::Contract;
+pub(crate) use list::BASE;
 pub use list::Schemas;
 
 use crate::checkpoint::Result;

@@ -264,7 +264,7 @@ mod tests {
         let tried = |text: &str, mode: &str| {
             let variable = |name: &str| (name == "PGSSLMODE").then(|| mode.to_owned());
             let (_, encryption) = parse_with(text, variable)?;
-            Ok::<_, Error>((encryption.first, encryption.then))
+            Ok::<_, agent_checkpoint::Error>((encryption.first, encryption.then))
         };
         let prefers = (SslMode::Prefer, Some(SslMode::Disable));
         let allows = (SslMode::Disable, Some(SslMode::Require));
