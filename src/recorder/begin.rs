@@ -42,11 +42,11 @@ pub struct Found<C: Checkpoint> {
     pub loaded: Loaded<C>,
     /// Whether and how to resume it, with all that the prompt needs.
     pub resume: Resume,
-    /// Its claim, while that stands.
+    /// Its claim, if that is still valid.
     pub claimed: Option<Claim>,
-    /// Its last claim, whatever became of it.
+    /// Its last claim, even if that expired or was released.
     last_claim: Option<Claim>,
-    /// Why the plan lets no agent resume it, whatever its claim.
+    /// Why the plan does not let any agent resume it, apart from claims.
     refused: Option<String>,
     checkpoints: Checkpoints<C>,
     key: Key,
@@ -106,7 +106,7 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when there is none, and those of
+    /// [`ErrorKind::NotFound`] when there is no checkpoint, and those of
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn resume(
         checkpoints: &Checkpoints<C>,
@@ -165,7 +165,8 @@ impl<C: Checkpoint> Found<C> {
         Hold::claim(checkpoints, key, &self.options, self.claimed.as_ref())
     }
 
-    /// Counts the attempt that ended before this claim. What keeps that from being written keeps no agent from its task.
+    /// Counts the attempt that ended before this claim. A failure to record it is only logged: it must not keep
+    /// the agent from its task.
     fn count_take_over(&self, claim: &Claim) {
         let (key, owner) = (&self.key, self.options.owner.to_string());
         let ledger = self.checkpoints.ledger(key, owner);
