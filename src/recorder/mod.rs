@@ -18,14 +18,22 @@
 //! let tasks = store.checkpoints::<TaskCheckpoint>();
 //! let key = Key::new("US-003")?;
 //!
-//! // An existing checkpoint is never overwritten: the caller gets it and decides. let first =
-//! TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], tasks.now()); let recorder = match
-//! Recorder::begin(&tasks, &key, "ui-dev", &first)? { Opened::Begun(recorder) => recorder, Opened::Found(found)
-//! => found.carry_on()?, Opened::Complete(_) => return Ok(()), };
+//! // An existing checkpoint is never overwritten: the caller gets it and decides.
+//! let first = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], tasks.now());
+//! let recorder = match Recorder::begin(&tasks, &key, "ui-dev", &first)? {
+//!     Opened::Begun(recorder) => recorder,
+//!     Opened::Found(found) => found.carry_on()?,
+//!     Opened::Complete(_) => return Ok(()),
+//! };
 //!
-//! recorder.step_started("Wire toggle")?; recorder.batch([ Operation::Decide { text: "Use CSS
-//! variables".into(), rationale: None }, StepDone::current().with_modified("src/toggle.rs").into(), ])?; if let
-//! ContextAdvice::Stop(..) = recorder.context_used(0.92)? { // A new session carries on from here. }
+//! recorder.step_started("Wire toggle")?;
+//! recorder.batch([
+//!     Operation::Decide { text: "Use CSS variables".into(), rationale: None },
+//!     StepDone::current().with_modified("src/toggle.rs").into(),
+//! ])?;
+//! if let ContextAdvice::Stop(..) = recorder.context_used(0.92)? {
+//!     // A new session carries on from here.
+//! }
 //! # Ok(())
 //! # }
 //! ```
