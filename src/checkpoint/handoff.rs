@@ -183,8 +183,8 @@ impl Handoff {
         self.stopped_in_order || self.status == Status::Paused
     }
 
-    /// Where the finished work is that the checkpoint no longer contains, as part of a sentence: `moved to
-    /// PLACE`, and how many items are missing there.
+    /// Where the finished work is that the checkpoint no longer contains, as part of a sentence:
+    /// `moved to PLACE`, and how many items are missing there.
     #[must_use]
     pub fn moved_to(&self) -> String {
         moved_to(self.elsewhere.as_deref(), self.elsewhere_missing)

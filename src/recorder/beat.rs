@@ -9,9 +9,11 @@ use crate::CheckpointStoreExt;
 use crate::checkpoint::{Checkpoint, Error, Operation, Result};
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Reports that the agent is alive. For an `agent-session` this is a full report of the agent, from which
-    /// the next one is expected in 15 minutes. For other formats it is no progress and does not change the time
-    /// of the last change.
+    /// Reports that the agent is alive.
+    ///
+    /// If the checkpoint or its store [keeps heartbeats apart](Recorder::has_heartbeat) from progress, the time of the
+    /// last change stays. In other formats a heartbeat is a new stamp of the checkpoint itself; in an `agent-session`
+    /// the next report is expected 15 minutes after it.
     ///
     /// # Errors
     ///

@@ -184,7 +184,7 @@ impl<C: Checkpoint> Found<C> {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] if the plan says to refuse or to restart, or the protocol does not let this agent carry
-    /// on; [`ErrorKind::Claimed`] while the claim of another owner stands ([`RecorderOptions::taking_over`]);
+    /// on; [`ErrorKind::Claimed`] while the claim of another owner is valid ([`RecorderOptions::taking_over`]);
     /// [`ErrorKind::Conflict`] if the checkpoint changed since it was found: its agent is still at work.
     pub fn carry_on(self) -> Result<Recorder<C>> {
         if let Some(why) = self.refused {
@@ -226,7 +226,7 @@ impl<C: Checkpoint> Found<C> {
     /// # Errors
     ///
     /// [`ErrorKind::NotOffered`] if the store keeps no history; [`ErrorKind::Claimed`] while the claim of another
-    /// owner stands; [`ErrorKind::Conflict`] if the checkpoint changed since it was found; those of
+    /// owner is valid; [`ErrorKind::Conflict`] if the checkpoint changed since it was found; those of
     /// [`Checkpoints::put`](crate::Checkpoints::put).
     pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();

@@ -207,8 +207,8 @@ impl<C: Checkpoint + Send + 'static> Checkpoints<C> {
 }
 
 impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
-    /// Makes one or several calls of the recorder: `recorder.call(|recorder| recorder.step_started("Test
-    /// it")).await`.
+    /// Makes one or several calls of the recorder:
+    /// `recorder.call(|recorder| recorder.step_started("Test it")).await`.
     ///
     /// # Errors
     ///

@@ -42,7 +42,7 @@ impl RecorderOptions {
         }
     }
 
-    /// Sets how long a claim stands unless a call renews it.
+    /// Sets how long a claim lasts unless a call renews it.
     #[must_use]
     pub fn claiming_for(mut self, time: Duration) -> Self {
         self.claim_for = Some(time);

@@ -13,8 +13,8 @@ pub struct Recorded {
     pub left_out: Vec<String>,
     /// The step that returned to the plan because another one was started, with its note.
     pub superseded: Option<OpenItem>,
-    /// The message that the protocol wants the agent to post after a checkpoint, such as `@orchestrator: Task
-    /// T060 progress: 65%`.
+    /// The message that the protocol wants the agent to post after a checkpoint, such as
+    /// `@orchestrator: Task T060 progress: 65%`.
     pub message: Option<String>,
 }
 

@@ -91,8 +91,8 @@ pub enum Reason {
         /// The commit now.
         now: Option<String>,
     },
-    /// An older state of the checkpoint was put back without the store, for example by `git checkout` or `git
-    /// stash`. It lacks everything that was done since.
+    /// An older state of the checkpoint was put back without the store, for example by `git checkout` or
+    /// `git stash`. It lacks everything that was done since.
     RolledBack {
         /// The newest history entry after the state that was put back.
         later: Option<EntryId>,

@@ -64,9 +64,9 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 /// * Dropped items are kept until a checkpoint is created anew under their key.
 /// * The ledger of a key ([`Beside::ledger`]) has every line that was added, in order, whatever happens to the
 ///   documents under the key. Of several writers that add a line at the same position, one wins.
-/// * While a claim on a key is valid ([`Claims`]), a write needs its fence; the fence of an earlier, expired or
-///   released claim is refused forever. The fences of a key only grow, even across reloads, releases and
-///   deletes.
+/// * While a claim on a key is valid ([`Claims`]), a write needs its fence. The fence of an earlier or released
+///   claim is refused forever, and that of an expired claim until the claim is renewed. The fences of a key only
+///   grow, even across reloads, releases and deletes.
 /// * What a write replaces or deletes is in the history afterwards ([`History`]); a failed write leaves nothing
 ///   there. The newest entry and pinned entries are never removed. Only a heartbeat ([`Put::skip_history`])
 ///   replaces a document without an entry, and only [`forget`](CheckpointStore::forget) removes the whole
