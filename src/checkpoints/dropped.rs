@@ -18,8 +18,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         self.store.beside().dropped(key)
     }
 
-    /// The finished work that saves dropped from this checkpoint, oldest first, without items that it still
-    /// contains.
+    /// The finished work that saves dropped from this checkpoint, oldest first, without items that it still contains.
     ///
     /// # Errors
     ///

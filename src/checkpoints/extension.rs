@@ -15,10 +15,9 @@ use crate::store::{
 
 /// Convenience methods for every store. All stores have them; no store implements them.
 ///
-/// Some share their names with methods of [`Claims`](crate::store::Claims) and
-/// [`History`](crate::store::History), which authors of stores implement. If those traits are imported too, a
-/// call on a concrete store is ambiguous (`E0034`): write `Claims::claimed(&store, &key)`, or call
-/// `store.claims()` first.
+/// Some share their names with methods of [`Claims`](crate::store::Claims) and [`History`](crate::store::History),
+/// which authors of stores implement. If those traits are imported too, a call on a concrete store is ambiguous
+/// (`E0034`): write `Claims::claimed(&store, &key)`, or call `store.claims()` first.
 pub trait CheckpointStoreExt: CheckpointStore {
     /// The checkpoints of one format in this store. The view holds a clone of the store; put a store that
     /// cannot be cloned into an `Arc`.

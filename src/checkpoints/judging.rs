@@ -28,8 +28,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     /// Judges whether the files that a checkpoint names changed since it was saved.
     ///
     /// Files of steps that were dropped from the checkpoint count as well. Paths are relative to `root`, which
-    /// replaces the root of [`tracking`](Checkpoints::tracking). Files with a recorded fingerprint are judged
-    /// by it.
+    /// replaces the root of [`tracking`](Checkpoints::tracking). Files with a recorded fingerprint are judged by it.
     /// # Errors
     ///
     /// Those of [`get`](Checkpoints::get); the code `not-a-folder` when `root` is not a folder.
@@ -93,8 +92,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// The reason, if the present state was rolled back. It only informs, so an error here must not make a save
-    /// fail.
+    /// The reason, if the present state was rolled back. It only informs, so an error here must not make a save fail.
     pub(super) fn told_of_rollback(&self, key: &Key, stored: &Stored) -> Option<Reason> {
         if stored.changed_without == Some(false) {
             return None;

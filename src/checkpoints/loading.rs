@@ -25,8 +25,7 @@ pub struct Loaded<C> {
     /// The whole document, including what the type does not know. For an older version, it is the result of the
     /// migrations.
     pub document: Document,
-    /// The version of the stored document, if migrations brought it to the latest one. A save writes the
-    /// latest.
+    /// The version of the stored document, if migrations brought it to the latest one. A save writes the latest.
     pub migrated_from: Option<u64>,
     /// When it was last written, if the store knows.
     pub modified: Option<SystemTime>,
@@ -37,8 +36,7 @@ pub struct Loaded<C> {
 impl<C: Checkpoint> Checkpoints<C> {
     /// Loads the checkpoint under a key; `None` when there is none.
     ///
-    /// A checkpoint that breaks its format's rules, or that is partly unreadable, is loaded too, with its
-    /// violations.
+    /// A checkpoint that breaks its format's rules, or that is partly unreadable, is loaded too, with its violations.
     ///
     /// # Errors
     ///

@@ -157,10 +157,9 @@ impl<C> Checkpoints<C> {
     /// Records fingerprints of the files that the checkpoint names, so that [`stale`](Checkpoints::stale) and
     /// [`resume`](Checkpoints::resume) compare contents. Without this, files are judged by their times alone.
     ///
-    /// A save that reports work records the present state of the files; any other save keeps the recorded one.
-    /// The fingerprints lie beside the checkpoint, not in it. Only files that changed since the last record are
-    /// read. [`Saved::files`](crate::store::Saved::files) lists the changed files that a save recorded but did
-    /// not name.
+    /// A save that reports work records the present state of the files; any other save keeps the recorded one. The
+    /// fingerprints lie beside the checkpoint, not in it. Only files that changed since the last record are read.
+    /// [`Saved::files`](crate::store::Saved::files) lists the changed files that a save recorded but did not name.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = Some(tracking);
@@ -185,10 +184,9 @@ impl<C> Checkpoints<C> {
         redacted.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Archives the checkpoint that a save replaces, under the protocol's name for it, before it is replaced.
-    /// This is for a task that starts over, in a store with archives:
-    /// [`Saved::archive`](crate::store::Saved::archive) has the path. The ledger of the task continues;
-    /// [`Ledger::end_with`] ends that of a complete task.
+    /// Archives the checkpoint that a save replaces, under the protocol's name for it, before it is replaced. This is
+    /// for a task that starts over, in a store with archives: [`Saved::archive`](crate::store::Saved::archive) has
+    /// the path. The ledger of the task continues; [`Ledger::end_with`] ends that of a complete task.
     #[must_use]
     pub fn archiving(mut self, archive: impl Into<Option<Archive>>) -> Self {
         self.archive = archive.into();

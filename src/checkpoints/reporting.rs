@@ -178,10 +178,9 @@ impl<'r> Batch<'r> {
 impl<C: Checkpoint> Checkpoints<C> {
     /// Saves the reports of an agent or a supervisor as one change: all of them or, if one is refused, none.
     ///
-    /// `observe` is called for each report with its effect, for example to tell the user. It may be called
-    /// again if a faster writer made the change run again. With [`OperationContext::sources`], files of
-    /// finished steps that are not source files, or that the [tracked](Checkpoints::tracking) project ignores,
-    /// are not recorded.
+    /// `observe` is called for each report with its effect, for example to tell the user. It may be called again if a
+    /// faster writer made the change run again. With [`OperationContext::sources`], files of finished steps that are
+    /// not source files, or that the [tracked](Checkpoints::tracking) project ignores, are not recorded.
     ///
     /// # Examples
     ///

@@ -23,8 +23,7 @@ use crate::store::{EntryId, Stored, TaskContext};
 const MOMENTS: TimeDelta = TimeDelta::minutes(5);
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// How another agent carries on from a checkpoint: the verdict, the plan and everything that the prompt
-    /// needs.
+    /// How another agent carries on from a checkpoint: the verdict, the plan and everything that the prompt needs.
     ///
     /// There is a plan even if the document cannot be read: it is made from the newest earlier state that can
     /// be read ([`Resume::recover_with`]), or says to start over. This call recovers nothing.

@@ -532,8 +532,7 @@ fn inside(document: &Document, pointer: &str) -> String {
     inside.to_owned()
 }
 
-/// The violations that a save introduced. List positions are ignored, because elements move when others come
-/// and go.
+/// The violations that a save introduced. List positions are ignored, because elements move when others come and go.
 fn new_violations(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(String, String), usize> = HashMap::new();
     for violation in before {

@@ -42,11 +42,10 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// The errors of `change`; [`ErrorKind::NotFound`] when there is no checkpoint; [`ErrorKind::NewerSchema`]
-    /// when a later version of the format wrote it; [`ErrorKind::WouldLose`] when the change would overwrite
-    /// values that could not be read; an error with the code `not-faithful` when a value differs after it is
-    /// written and read back; the errors of
-    /// [`CheckpointStoreExt::transact`](crate::CheckpointStoreExt::transact).
+    /// The errors of `change`; [`ErrorKind::NotFound`] when there is no checkpoint; [`ErrorKind::NewerSchema`] when a
+    /// later version of the format wrote it; [`ErrorKind::WouldLose`] when the change would overwrite values that
+    /// could not be read; an error with the code `not-faithful` when a value differs after it is written and read
+    /// back; the errors of [`CheckpointStoreExt::transact`](crate::CheckpointStoreExt::transact).
     pub fn try_update(
         &self,
         key: &Key,

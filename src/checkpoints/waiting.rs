@@ -1,5 +1,4 @@
-//! Until when a task waits. The time is a line of its ledger, written before the report that states it is
-//! saved.
+//! Until when a task waits. The time is a line of its ledger, written before the report that states it is saved.
 
 use super::{Batch, Checkpoints};
 use crate::checkpoint::{

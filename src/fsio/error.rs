@@ -16,8 +16,7 @@ pub(crate) enum FileError {
     Io {
         /// The operation that failed.
         operation: Operation,
-        /// The file or folder that it was done to; for a save this is the file being saved, not the temporary
-        /// one.
+        /// The file or folder that it was done to; for a save this is the file being saved, not the temporary one.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -76,7 +75,7 @@ pub(crate) enum FileError {
         target: PathBuf,
     },
 
-    /// Symbolic links form a loop, or are more than any system follows.
+    /// Symbolic links form a loop, or there are more of them than any system follows.
     #[error("{} is a symbolic link that never arrives at a file; mend or remove the link", path.display())]
     LinkLoop {
         /// The link.

@@ -102,8 +102,7 @@ fn sync_name_of(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The `.gitignore` of our own folder: everything but the dropped logs, which a clone needs to know what was
-/// done.
+/// The `.gitignore` of our own folder: everything but the dropped logs, which a clone needs to know what was done.
 const IGNORED: &str = "*\n!/overflow/\n!/overflow/**\n.agent-checkpoint-*.tmp\n";
 
 /// The `.gitignore` that earlier versions of this library wrote.

@@ -43,8 +43,7 @@ mod known {
         set.contains(&inode_id(found))
     }
 
-    /// Remembers that the name is synced: that of a folder, or of a file of ours that only grows or is
-    /// replaced.
+    /// Remembers that the name is synced: that of a folder, or of a file of ours that only grows or is replaced.
     pub(crate) fn note(found: &Metadata) {
         let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
         if synced.len() >= MOST {

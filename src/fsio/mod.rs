@@ -7,8 +7,7 @@
 //! - two writers that use the same lock file exclude each other, across threads and processes ([`Lock`]);
 //! - temporary files of a killed writer have a name that only this library uses, and [`sweep`] removes them.
 //!
-//! `docs/durability.md` gives the order of the steps, the reason for each, and the states that a crash can
-//! leave.
+//! `docs/durability.md` gives the order of the steps, the reason for each, and the states that a crash can leave.
 
 mod append;
 #[cfg(test)]

@@ -51,8 +51,7 @@ impl Place {
             .any(|name| is_ticket(&self.folder.join(name)))
     }
 
-    /// The file names in the queue. If the folder is a link, its files are not ours, so the queue counts as
-    /// empty.
+    /// The file names in the queue. If the folder is a link, its files are not ours, so the queue counts as empty.
     fn waiting(&self) -> impl Iterator<Item = OsString> + use<> {
         let is_real = system::symlink_metadata(&self.folder).is_ok_and(|found| found.is_dir());
         let folder = is_real

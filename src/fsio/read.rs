@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::resolve::{look, not_plain};
 use super::{FileError, FileStamp, Operation, system};
 
-/// How long after a corrupt read a file is read again: some programs truncate a file and fill it again in
-/// place.
+/// How long after a corrupt read a file is read again: some programs truncate a file and fill it again in place.
 pub(crate) const SECOND_LOOK: Duration = Duration::from_millis(20);
 
 /// How often a file is read again that looks corrupt and is being written.

@@ -328,8 +328,7 @@ fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTe
         })
 }
 
-/// Gives the temporary file the owner, group and mode of the file that it replaces or resembles, as far as
-/// allowed.
+/// Gives the temporary file the owner, group and mode of the file that it replaces or resembles, as far as allowed.
 #[cfg(unix)]
 fn take_after(
     temp: &File,
@@ -347,8 +346,7 @@ fn take_after(
     let gid = (made.gid() != replaced.gid()).then_some(replaced.gid());
     // If root saves another user's file, it must still belong to that user.
     if (uid.is_some() || gid.is_some()) && fchown(temp, uid, gid).is_err() {
-        // This user is neither root nor the owner. The rename would bypass a mode that does not let this user
-        // write.
+        // This user is neither root nor the owner. The rename would bypass a mode that does not let this user write.
         let may_not_write = || OpenOptions::new().write(true).open(target).is_err();
         if uid.is_some() && replaces && may_not_write() {
             return Err(FileError::WriteProtected {

@@ -14,8 +14,7 @@ use super::{
     sync_folder, system,
 };
 
-/// Makes the next sync of a file write a new copy, because a sync of it failed before, perhaps in another
-/// process.
+/// Makes the next sync of a file write a new copy, because a sync of it failed before, perhaps in another process.
 pub(crate) fn distrust(path: &Path) -> Result<(), FileError> {
     let found = system::metadata(path).map_err(FileError::on(Operation::Inspect, path))?;
     note_failed(&found);

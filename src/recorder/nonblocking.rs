@@ -31,10 +31,9 @@ use crate::resume::Resume;
 /// down may drop it before it begins. Work in a [scope](AsyncRecorder::scope) or a [run](AsyncRecorder::run)
 /// that is dropped before its end, for example by a timeout, is recorded as stopped.
 ///
-/// When the last clone is dropped, giving the claim back is only queued. [`leave`](AsyncRecorder::leave) waits
-/// for it, and so do [`begin`](AsyncRecorder::begin) and [`run`](AsyncRecorder::run) of the same task in this
-/// process. If the runtime ends after a run, let the work stop by returning `Ok(None)` instead of dropping the
-/// run.
+/// When the last clone is dropped, giving the claim back is only queued. [`leave`](AsyncRecorder::leave) waits for
+/// it, and so do [`begin`](AsyncRecorder::begin) and [`run`](AsyncRecorder::run) of the same task in this process. If
+/// the runtime ends after a run, let the work stop by returning `Ok(None)` instead of dropping the run.
 pub struct AsyncRecorder<C: Checkpoint + Send + 'static>(Arc<Handle<C>>);
 
 /// The state that all clones share. Dropping the last clone drops the recorder.
@@ -48,8 +47,7 @@ struct Handle<C: Checkpoint + Send + 'static> {
 /// The recorder itself. A running call holds it too, so it may outlive the clones.
 struct Held<C: Checkpoint + Send + 'static> {
     recorder: Recorder<C>,
-    /// Declared after the recorder so that it is dropped later: dropping the recorder gives the claim back
-    /// first.
+    /// Declared after the recorder so that it is dropped later: dropping the recorder gives the claim back first.
     _leaving: Arc<OnceLock<Leaving>>,
 }
 

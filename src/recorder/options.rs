@@ -56,8 +56,7 @@ impl RecorderOptions {
         self
     }
 
-    /// Takes the task even from an owner whose claim is still valid, for a caller that knows that the owner is
-    /// dead.
+    /// Takes the task even from an owner whose claim is still valid, for a caller that knows that the owner is dead.
     #[must_use]
     pub fn taking_over(mut self) -> Self {
         self.take_over = true;

@@ -26,8 +26,7 @@ struct DefaultAction {
     scopes: Mutex<usize>,
 }
 
-/// Registers the handlers once for the process, because the original disposition of a signal cannot be
-/// restored.
+/// Registers the handlers once for the process, because the original disposition of a signal cannot be restored.
 fn default_action() -> Result<&'static DefaultAction> {
     static DEFAULT: OnceLock<std::result::Result<DefaultAction, std::io::ErrorKind>> =
         OnceLock::new();
@@ -88,9 +87,8 @@ impl<C: Checkpoint> Recorder<C> {
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<Result<T, Broken<E>>> {
         let io = |error: std::io::Error| Error::new(ErrorKind::Io).with_source(error);
-        // The handler that checks the default action must be registered before the one that notifies the
-        // thread. Otherwise the thread, which restores the default action before it writes, could be faster
-        // than that check.
+        // The handler that checks the default action must be registered before the one that notifies the thread.
+        // Otherwise the thread, which restores the default action before it writes, could be faster than that check.
         let default = default_action()?;
         let mut signals = Signals::new(SIGNALS).map_err(io)?;
         let handle = signals.handle();

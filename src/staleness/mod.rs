@@ -64,8 +64,7 @@ pub enum Staleness {
 pub struct Judged {
     /// Every tracked file with its own verdict.
     pub files: Vec<TrackedFile>,
-    /// Files that the checkpoint names but that are not tracked, because they are not source files of the
-    /// project.
+    /// Files that the checkpoint names but that are not tracked, because they are not source files of the project.
     pub untracked: Vec<String>,
     /// What speaks against the checkpoint besides its files.
     pub reasons: Vec<Reason>,

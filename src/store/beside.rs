@@ -46,10 +46,9 @@ pub trait Beside {
     /// the document is judged.
     fn document_file(&self, key: &Key) -> Option<PathBuf>;
 
-    /// The lines of the ledger of this key, oldest first, each exactly as it was added; empty if there are
-    /// none. A line is one JSON object without line ends; the store knows nothing more about it. The returned
-    /// lines are as durable as a document, whichever process wrote them, unless the store was opened for
-    /// reading only.
+    /// The lines of the ledger of this key, oldest first, each exactly as it was added; empty if there are none. A
+    /// line is one JSON object without line ends; the store knows nothing more about it. The returned lines are as
+    /// durable as a document, whichever process wrote them, unless the store was opened for reading only.
     ///
     /// The ledger outlives the documents under the key: puts, deletes, archives and recoveries do not change
     /// it. Only a [`forget`](super::CheckpointStore::forget) removes it.
@@ -60,9 +59,8 @@ pub trait Beside {
     /// known to be on another machine.
     fn ledger(&self, key: &Key) -> Result<Vec<String>>;
 
-    /// Adds a line to the ledger of this key if it has exactly `at` lines. Otherwise nothing is written, and
-    /// the result is `false`. After `true`, the line is as durable as a document. The key need not have a
-    /// document.
+    /// Adds a line to the ledger of this key if it has exactly `at` lines. Otherwise nothing is written, and the
+    /// result is `false`. After `true`, the line is as durable as a document. The key need not have a document.
     ///
     /// # Errors
     ///

@@ -13,9 +13,8 @@ use crate::formats::builder_state::SlotPlace;
 
 /// Keeps checkpoints inside a host file. Keys are the host's slots: `active`, `adhoc:ID`, `top`.
 ///
-/// A revision is that of one slot, so changes that the builder makes elsewhere in the file are no conflict; the
-/// lock is that of the file. Everything outside the slot stays the same. Deleting writes `null`, as the
-/// protocol does.
+/// A revision is that of one slot, so changes that the builder makes elsewhere in the file are no conflict; the lock
+/// is that of the file. Everything outside the slot stays the same. Deleting writes `null`, as the protocol does.
 ///
 /// A damaged host file is recovered as a whole, with all its slots, and cannot start fresh.
 ///

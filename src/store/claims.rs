@@ -21,8 +21,7 @@ pub trait Claims {
     /// Those of [`ClaimChange::apply`], and any failure to write.
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim>;
 
-    /// The last claim on a key, whether or not it is still [valid](Claim::stands); `None` if there never was
-    /// one.
+    /// The last claim on a key, whether or not it is still [valid](Claim::stands); `None` if there never was one.
     ///
     /// # Errors
     ///

@@ -437,8 +437,7 @@ fn bring_past(
     for (at, past) in source.past.iter().enumerate().skip(target.past.len()) {
         let stored = history_of(from)?.load_revision(key, &past.id)?;
         let entry = history_of(to)?.append(key, &stored, source.tasks_ended(at))?;
-        // Pin before the next state is added: if that has the same contents, it is only listed beside a pinned
-        // one.
+        // Pin before the next state is added: if that has the same contents, it is only listed beside a pinned one.
         if past.pinned {
             history_of(to)?.pin(key, &entry, true)?;
         }

@@ -15,8 +15,7 @@ use crate::json::Document;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the file is not a document, and any failure to read
-/// it.
+/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the file is not a document, and any failure to read it.
 ///
 /// # Examples
 ///

@@ -65,9 +65,8 @@ pub trait History {
     /// When the key names no place in the store.
     fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>>;
 
-    /// Whether the present state, with the revision `present`, is an earlier one that was put back without the
-    /// store, for example by `git checkout`: the last save did not write it, and it equals an entry of the
-    /// history.
+    /// Whether the present state, with the revision `present`, is an earlier one that was put back without the store,
+    /// for example by `git checkout`: the last save did not write it, and it equals an entry of the history.
     ///
     /// `None` otherwise, and if the store cannot tell: not every store records its last save, and the record
     /// may be lost at any time. A save that was killed does not count. This holds no lock.

@@ -152,8 +152,7 @@ pub enum ListedLedger {
 }
 
 impl ListedLedger {
-    /// The state of a ledger with this many lines. The number suffices as a token because lines are only ever
-    /// added.
+    /// The state of a ledger with this many lines. The number suffices as a token because lines are only ever added.
     #[must_use]
     pub fn of_lines(lines: u64) -> ListedLedger {
         match lines {

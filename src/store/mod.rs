@@ -55,8 +55,7 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 /// * A put of the bytes that are already there writes nothing and returns [`Outcome::Unchanged`].
 /// * `None` means only that there is no document; every other failure to read is an error. So a default is
 ///   never written over a checkpoint that could not be read.
-/// * A corrupt document is [`ErrorKind::Corrupt`] for every operation, including a put that expects
-///   [`Expect::Any`].
+/// * A corrupt document is [`ErrorKind::Corrupt`] for every operation, including a put that expects [`Expect::Any`].
 /// * After every error the old document is still there, except after [`ErrorKind::NotDurable`]: then the new
 ///   document is in place but may not survive a loss of power. A store behind a network that cannot find out
 ///   whether a write succeeded reports the [code](crate::Error::code) `outcome-unknown`. A
@@ -68,9 +67,8 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 ///   claim is refused forever, and that of an expired claim until the claim is renewed. The fences of a key only
 ///   grow, even across reloads, releases and deletes.
 /// * What a write replaces or deletes is in the history afterwards ([`History`]); a failed write leaves nothing
-///   there. The newest entry and pinned entries are never removed. Only a heartbeat ([`Put::skip_history`])
-///   replaces a document without an entry, and only [`forget`](CheckpointStore::forget) removes the whole
-///   history.
+///   there. The newest entry and pinned entries are never removed. Only a heartbeat ([`Put::skip_history`]) replaces
+///   a document without an entry, and only [`forget`](CheckpointStore::forget) removes the whole history.
 /// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where there was
 ///   none end the previous task. The history keeps its states ([`HistoryEntry::tasks_since`]), which can be
 ///   restored by name, but no recovery goes back to them. A mere deletion does not end the task yet: a put may
@@ -114,10 +112,9 @@ pub trait CheckpointStore: Send + Sync {
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
 
     /// Removes everything that the store has of a key: the document in any state, its history including pinned
-    /// entries, quarantined and archived texts, dropped items, fingerprints, the ledger, and the claim except
-    /// for its [fence](crate::Claim::only_fence). Returns `false` if there was nothing. Afterwards no file of
-    /// the store contains these bytes, and the key is as if it had never been used, except that fences keep
-    /// growing.
+    /// entries, quarantined and archived texts, dropped items, fingerprints, the ledger, and the claim except for its
+    /// [fence](crate::Claim::only_fence). Returns `false` if there was nothing. Afterwards no file of the store
+    /// contains these bytes, and the key is as if it had never been used, except that fences keep growing.
     ///
     /// This is the only call that removes pinned or damaged states. It is not atomic: one that fails or is
     /// killed may have removed a part. The document is removed last, so the key stays listed until then, and

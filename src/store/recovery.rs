@@ -13,10 +13,9 @@ use crate::json::{Corrupt, CorruptCode, Document, LeftOut, conflict, salvage};
 pub trait Recover {
     /// Quarantines a damaged text and puts another one in its place.
     ///
-    /// If nothing is wrong, nothing changes. [`Recovery::Newest`] also brings back a deleted document, but not
-    /// that of an ended task. Inside a larger file ([`Capabilities::embedded`](super::Capabilities::embedded))
-    /// an empty slot counts as nothing wrong. That file is repaired as a whole, so the fence of any claim in it
-    /// suffices.
+    /// If nothing is wrong, nothing changes. [`Recovery::Newest`] also brings back a deleted document, but not that
+    /// of an ended task. Inside a larger file ([`Capabilities::embedded`](super::Capabilities::embedded)) an empty
+    /// slot counts as nothing wrong. That file is repaired as a whole, so the fence of any claim in it suffices.
     ///
     /// # Errors
     ///
@@ -212,8 +211,7 @@ impl Recovered {
             };
             self.entry = Some(id);
             self.written = stored.modified;
-            // A state enters the history when the next save replaces it, which did not happen to the damaged
-            // one.
+            // A state enters the history when the next save replaces it, which did not happen to the damaged one.
             self.may_lack = is_damaged;
             self.document = Some(stored.document);
             return Ok(());

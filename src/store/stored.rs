@@ -179,8 +179,7 @@ impl Put {
         self
     }
 
-    /// Archives the replaced document, for this reason and at this time. A store without archives still
-    /// replaces it.
+    /// Archives the replaced document, for this reason and at this time. A store without archives still replaces it.
     #[must_use]
     pub fn with_archive(mut self, archive: impl Into<Option<(Archive, DateTime<Utc>)>>) -> Self {
         self.archive = archive.into();
@@ -334,9 +333,8 @@ pub struct Saved {
     pub lost: Vec<String>,
     /// New violations of the format's rules, which the save introduced.
     pub violations: Vec<Violation>,
-    /// New violations of transient states of the protocol
-    /// ([`Checkpoint::TRANSIENT`](crate::Checkpoint::TRANSIENT)). Ordinary work causes them, and its next
-    /// report ends them.
+    /// New violations of transient states of the protocol ([`Checkpoint::TRANSIENT`](crate::Checkpoint::TRANSIENT)).
+    /// Ordinary work causes them, and its next report ends them.
     pub transient: Vec<Violation>,
     /// What the caller should know about the files that the checkpoint names, if they are
     /// [tracked](crate::Checkpoints::tracking).

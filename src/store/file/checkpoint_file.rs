@@ -126,8 +126,7 @@ impl CheckpointFile<'_> {
         })
     }
 
-    /// Keeps a copy of what is about to be replaced: a file under its protocol's archive name, or the text of a
-    /// slot.
+    /// Keeps a copy of what is about to be replaced: a file under its protocol's archive name, or the text of a slot.
     fn archive_copy(&self, present: &Stored, why: Archive, at: DateTime<Utc>) -> Result<PathBuf> {
         match self.slot {
             Some(_) => {

@@ -59,9 +59,9 @@ impl ClaimsFile {
         }
     }
 
-    /// The same for a write to the whole file. Without a fence, no claim on it may be valid. With a fence, one claim must
-    /// have it, and other valid claims may only be on slots that do not change. The error names the slot whose claim is
-    /// in the way.
+    /// The same for a write to the whole file. Without a fence, no claim on it may be valid. With a fence, one claim
+    /// must have it, and other valid claims may only be on slots that do not change. The error names the slot whose
+    /// claim is in the way.
     pub(in crate::store) fn check_whole(
         &self,
         fence: Option<Fence>,

@@ -376,8 +376,7 @@ fn without_zeros(line: &[u8]) -> &[u8] {
 #[derive(Default)]
 struct Found {
     pieces: Vec<Dropped>,
-    /// The lines already seen. A line occurs twice if a killed writer added it and the next writer added it
-    /// again.
+    /// The lines already seen. A line occurs twice if a killed writer added it and the next writer added it again.
     known: HashSet<Vec<u8>>,
     /// Whether the line was found with which the checkpoint begins.
     began: bool,

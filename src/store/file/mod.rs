@@ -169,9 +169,8 @@ impl FileStore {
         }
     }
 
-    /// Archives the checkpoint of a key under the protocol's archive name, and returns the path. The ledger
-    /// stays: [`Ledger::end_with`](crate::ledger::Ledger::end_with) ends that of a complete task together with
-    /// this.
+    /// Archives the checkpoint of a key under the protocol's archive name, and returns the path. The ledger stays:
+    /// [`Ledger::end_with`](crate::ledger::Ledger::end_with) ends that of a complete task together with this.
     ///
     /// # Errors
     ///

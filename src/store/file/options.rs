@@ -28,9 +28,8 @@ pub struct FileOptions {
     /// How much history is kept. Default the newest ten states of each checkpoint. `None` keeps only a
     /// protocol's own backups.
     pub(in crate::store) history: Option<Keep>,
-    /// Whether history entries are copies instead of hard links to the replaced files. Needed where other
-    /// programs write into files in place, which changes a file under all its names. A copy costs a third sync.
-    /// Default false.
+    /// Whether history entries are copies instead of hard links to the replaced files. Needed where other programs
+    /// write into files in place, which changes a file under all its names. A copy costs a third sync. Default false.
     pub(in crate::store) history_copies: bool,
     /// Whether to work without locks if the file system has none, because there is only one writer. By default
     /// false: such a file system is refused.

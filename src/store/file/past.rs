@@ -24,10 +24,9 @@ impl CheckpointFile<'_> {
         self.part_of(self.file.read_entry(&entry.path)?)
     }
 
-    /// The present state and the history entries. A state that follows itself is listed once: a killed save
-    /// leaves an entry of the present state, and in a host file another slot may have changed. If the host is
-    /// damaged or gone, the newest state of a slot may be in an entry of another slot, which is the one that is
-    /// recovered.
+    /// The present state and the history entries. A state that follows itself is listed once: a killed save leaves an
+    /// entry of the present state, and in a host file another slot may have changed. If the host is damaged or gone,
+    /// the newest state of a slot may be in an entry of another slot, which is the one that is recovered.
     pub(super) fn states(&self) -> Result<Vec<HistoryEntry>> {
         let history = self.history()?;
         let file = readable(self.file.load())?;

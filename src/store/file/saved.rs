@@ -110,8 +110,7 @@ impl SavedNote {
         }
     }
 
-    /// The contents of the note. A missing or damaged note is empty, and so is one that is a link to another
-    /// file.
+    /// The contents of the note. A missing or damaged note is empty, and so is one that is a link to another file.
     pub(super) fn read(&self) -> Noted {
         Noted::of(&self.bytes())
     }

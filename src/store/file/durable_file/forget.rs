@@ -13,9 +13,8 @@ use crate::store::file::own_file::{self, folders, path_beside};
 /// The folders in which we keep data of a file in a folder of its own.
 const FOLDERS: [&str; 3] = [folders::HISTORY, folders::PINNED, folders::QUARANTINE];
 
-/// The folders in which we keep data of a file in a file of its own, and how those names end. The record of
-/// claims is not among them, because it keeps the fence; neither is the marker of the ledger, which is removed
-/// first.
+/// The folders in which we keep data of a file in a file of its own, and how those names end. The record of claims is
+/// not among them, because it keeps the fence; neither is the marker of the ledger, which is removed first.
 const FILES: [(&str, &str); 10] = [
     (folders::LEDGER, ".jsonl"),
     (folders::LEDGER, ".unsynced.jsonl"),
@@ -29,8 +28,7 @@ const FILES: [(&str, &str); 10] = [
     (folders::LOCKS, ".note"),
 ];
 
-/// How long a temporary file is left to its writer, which needs milliseconds. A slower writer restarts its
-/// save.
+/// How long a temporary file is left to its writer, which needs milliseconds. A slower writer restarts its save.
 const ABANDONED: Duration = Duration::from_secs(1);
 
 impl DurableFile<'_> {

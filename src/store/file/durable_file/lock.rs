@@ -15,8 +15,7 @@ use crate::store::file::own_file::{self, SWEPT, folders, path_beside};
 use crate::store::file::quarantine;
 use crate::store::file::saved::Noted;
 
-/// The shortest wait for a lock that is reported as an event: a save by another process takes a few
-/// milliseconds.
+/// The shortest wait for a lock that is reported as an event: a save by another process takes a few milliseconds.
 const WORTH_TELLING: Duration = Duration::from_millis(50);
 
 /// A file whose lock is held.
@@ -89,8 +88,7 @@ impl DurableFile<'_> {
         Ok(Locked { lock, note })
     }
 
-    /// Waits for the lock of a file in a folder. `None` if the file system has no locks and the options permit
-    /// that.
+    /// Waits for the lock of a file in a folder. `None` if the file system has no locks and the options permit that.
     fn acquire(&self, folder: &Path, name: &str) -> Result<Option<Lock>> {
         // Names that differ only in case are one file on many systems, so they share one lock.
         let folded = folder.join(name.to_lowercase());
@@ -126,10 +124,9 @@ impl DurableFile<'_> {
         }
     }
 
-    /// Removes the temporary files that killed writers left, wherever the store makes any: for the whole store,
-    /// and for what it keeps of this file, each once an hour across all processes. It runs under the lock: a
-    /// lock holder may be in the middle of a save, however old its temporary file looks after a change of the
-    /// clock.
+    /// Removes the temporary files that killed writers left, wherever the store makes any: for the whole store, and
+    /// for what it keeps of this file, each once an hour across all processes. It runs under the lock: a lock holder
+    /// may be in the middle of a save, however old its temporary file looks after a change of the clock.
     fn sweep(&self, lock: Option<&Lock>, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
             let note = own.join(SWEPT);

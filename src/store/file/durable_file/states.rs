@@ -98,8 +98,8 @@ impl DurableFile<'_> {
         })
     }
 
-    /// Removes the entries beyond these limits. While the present state cannot be read, the newest readable
-    /// entry may be the only copy, so it stays. For a slot, the newest entry in which `has_slot` finds a
+    /// Removes the entries beyond these limits. While the present state is missing or cannot be read, the newest
+    /// readable entry may be the only copy, so it stays. For a slot, the newest entry in which `has_slot` finds a
     /// checkpoint always stays.
     pub(in crate::store) fn prune(
         &self,

@@ -70,8 +70,7 @@ pub(in crate::store) struct FilesBeside {
     pub(in crate::store) now: DateTime<Utc>,
 }
 
-/// Decides on the new contents of the file from the present ones; `None` leaves them. The caller gets the value
-/// back.
+/// Decides on the new contents of the file from the present ones; `None` leaves them. The caller gets the value back.
 type Decide<'d, T> = dyn FnMut(Option<&Stored>, &FilesBeside) -> Result<(T, Option<Next>)> + 'd;
 
 impl DurableFile<'_> {
@@ -222,8 +221,7 @@ impl DurableFile<'_> {
                     history.prune_after(kept, Some(replaced.stamp));
                 }
                 if let (Some(revision), Some(text)) = (&next.revision, &next.fingerprints) {
-                    // Without fingerprints the files are judged by their times, so this must not make the save
-                    // fail.
+                    // Without fingerprints the files are judged by their times, so this must not make the save fail.
                     let file = FingerprintsFile::beside(target, self.slot.as_deref());
                     if let Err(error) = file.write(revision, text) {
                         tracing::warn!(path = %self.path.display(), %error, "not kept beside it");

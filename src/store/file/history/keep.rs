@@ -39,9 +39,8 @@ pub(in crate::store) struct Kept {
 }
 
 impl<'o> History<'o> {
-    /// Keeps the present contents of the file, which is about to be replaced or removed. It makes a hard link
-    /// only if they are known to be on disk; otherwise it makes a synced copy, because a link would be as torn
-    /// as the file.
+    /// Keeps the present contents of the file, which is about to be replaced or removed. It makes a hard link only if
+    /// they are known to be on disk; otherwise it makes a synced copy, because a link would be as torn as the file.
     pub(in crate::store) fn keep(
         &self,
         present: &Contents,

@@ -23,8 +23,7 @@ impl<'o> History<'o> {
         OwnFile::beside(&self.target, folders::ORDER, "")
     }
 
-    /// The order of the backups as noted, including some that are gone. If the note is lost, only the order is
-    /// lost.
+    /// The order of the backups as noted, including some that are gone. If the note is lost, only the order is lost.
     pub(in crate::store) fn noted_order(&self) -> Vec<String> {
         if matches!(self.naming, Naming::Numbers { .. }) {
             return Vec::new();
