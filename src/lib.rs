@@ -41,7 +41,8 @@
 //!     task.apply(&StepDone::new("Wired toggle to context").into(), &context)
 //! })?;
 //!
-//! // Another agent carries on. let resume = tasks.resume(&key, &ResumeOptions::new(project))?;
+//! // Another agent carries on.
+//! let resume = tasks.resume(&key, &ResumeOptions::new(project))?;
 //! assert_eq!(resume.plan.start_at.as_deref(), Some("Test it"));
 //! # #[cfg(feature = "template")]
 //! println!("{}", resume.prompt()?);
@@ -49,9 +50,8 @@
 //! # }
 //! ```
 //!
-//! The [`prelude`] has the names that an agent's program needs. [`chrono`] is re-exported because its times are
-//! part of the
-//! interface.
+//! The [`prelude`] has the names that an agent's program needs. [`chrono`] is re-exported because its times are part of
+//! the interface.
 //!
 //! # Three rules
 //!

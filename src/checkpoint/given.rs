@@ -259,8 +259,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// The values that the format requires. Each comes with its name for a person, such as `a session
-    /// (--session)`.
+    /// The values that the format requires. Each comes with its name for a person, such as `a session (--session)`.
     ///
     /// # Errors
     ///

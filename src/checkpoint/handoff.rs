@@ -36,8 +36,7 @@ pub struct Handoff {
     pub done: Vec<DoneItem>,
     /// How many finished items, older than those in [`done`](Handoff::done), the checkpoint no longer contains.
     pub done_elsewhere: u64,
-    /// The file that has these items, relative to the folder of the checkpoint's file, if the checkpoint names
-    /// it.
+    /// The file that has these items, relative to the folder of the checkpoint's file, if the checkpoint names it.
     pub elsewhere: Option<String>,
     /// How many of these items are missing from that file. Only [`Checkpoints`](crate::Checkpoints) check this;
     /// a hand-off that comes from the document alone has 0.
@@ -183,8 +182,8 @@ impl Handoff {
         self.stopped_in_order || self.status == Status::Paused
     }
 
-    /// Where the finished work is that the checkpoint no longer contains, as part of a sentence: `moved to
-    /// PLACE`, and how many items are missing there.
+    /// Where the finished work is that the checkpoint no longer contains, as part of a sentence:
+    /// `moved to PLACE`, and how many items are missing there.
     #[must_use]
     pub fn moved_to(&self) -> String {
         moved_to(self.elsewhere.as_deref(), self.elsewhere_missing)
@@ -198,8 +197,7 @@ impl Handoff {
         self.stated_done.unwrap_or(known)
     }
 
-    /// How many items there are, including unreadable ones and those that the format counts without listing
-    /// them.
+    /// How many items there are, including unreadable ones and those that the format counts without listing them.
     #[must_use]
     pub fn count_all(&self) -> u64 {
         let begun = self.in_progress.iter();
@@ -243,9 +241,8 @@ impl Handoff {
         twice.map(str::to_owned).collect()
     }
 
-    /// This hand-off without the planned work that is also recorded as done. A step in progress with the same
-    /// text as a finished one is kept as repeated work, unless texts are ids, because an id stands for one
-    /// item.
+    /// This hand-off without the planned work that is also recorded as done. A step in progress with the same text as
+    /// a finished one is kept as repeated work, unless texts are ids, because an id stands for one item.
     pub(crate) fn what_is_left(&self, work_has_ids: bool) -> Cow<'_, Handoff> {
         let done: BTreeSet<&str> = self.done.iter().map(|item| item.text.as_str()).collect();
         if !self.texts().any(|text| done.contains(text)) {

@@ -253,8 +253,7 @@ impl<'a> Inspection<'a> {
         }
     }
 
-    /// Reports a stamp that is not a time. The time may lie in the future, for example that of an expected
-    /// event.
+    /// Reports a stamp that is not a time. The time may lie in the future, for example that of an expected event.
     pub fn expected_timestamp(&mut self, member: &str, stamp: Option<&Timestamp>) {
         if let Some(stamp) = stamp.filter(|stamp| stamp.time().is_none()) {
             self.report(

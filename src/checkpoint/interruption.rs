@@ -6,8 +6,7 @@
 pub enum Interruption {
     /// The work failed with an error or a panic. The failure is a blocker until it is resolved.
     Failed(String),
-    /// The agent was asked to stop, for example by a signal. Nothing is wrong, so the next agent can go on at
-    /// once.
+    /// The agent was asked to stop, for example by a signal. Nothing is wrong, so the next agent can go on at once.
     Stopped(String),
 }
 

@@ -152,8 +152,7 @@ impl Default for Layout {
     }
 }
 
-/// The stem of the checkpoint that a default archive belongs to. It is marked by a `%` that is no escape of a
-/// key.
+/// The stem of the checkpoint that a default archive belongs to. It is marked by a `%` that is no escape of a key.
 fn split_archive(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(file_name::EXTENSION)?;
     let (stem, tail) = stem.rsplit_once('%')?;

@@ -88,8 +88,7 @@ impl Limits {
 pub struct Truncation {
     /// Each dropped item, whole, in the order in which it was dropped.
     pub dropped: Vec<Dropped>,
-    /// Set if the save made the checkpoint larger and it is over its target size. This is a note, not a
-    /// failure.
+    /// Set if the save made the checkpoint larger and it is over its target size. This is a note, not a failure.
     pub over_budget: Option<OverBudget>,
     /// Where the store keeps the dropped items, for a person; set once they are stored.
     pub kept_in: Option<String>,
@@ -113,8 +112,7 @@ pub struct Dropped {
     pub reason: DropReason,
     /// The whole value.
     pub value: Value,
-    /// Its original text on one line, if the value cannot represent it exactly. A store keeps it with the
-    /// value.
+    /// Its original text on one line, if the value cannot represent it exactly. A store keeps it with the value.
     #[serde(skip)]
     pub text: Option<String>,
 }

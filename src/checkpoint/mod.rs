@@ -143,8 +143,7 @@ pub trait Checkpoint:
     /// [`Saved::transient`](crate::store::Saved::transient).
     const TRANSIENT: &'static [(Code, &'static str)] = &[];
 
-    /// Whether every change writes all members, including those that the document lacks and the change did not
-    /// touch.
+    /// Whether every change writes all members, including those that the document lacks and the change did not touch.
     const WRITES_ALL: bool = false;
 
     /// The names of the operations that [`apply`](Checkpoint::apply) takes, such as `step done`.

@@ -1,7 +1,6 @@
 //! Enums that preserve unknown values.
 
-/// An enum that can also hold a text that the format does not list; the enums of the library's formats
-/// implement it.
+/// An enum that can also hold a text that the format does not list; the enums of the library's formats implement it.
 #[doc(hidden)]
 pub trait OpenEnum: sealed::Sealed {
     /// The texts that the format lists.

@@ -93,8 +93,7 @@ pub enum ResumeReason {
         /// The texts of these steps.
         steps: Vec<String>,
     },
-    /// Effects outside the checkpoint were begun, and it is unknown whether they took place. Each is a
-    /// question.
+    /// Effects outside the checkpoint were begun, and it is unknown whether they took place. Each is a question.
     EffectsInDoubt {
         /// Their ids.
         effects: Vec<String>,
@@ -335,8 +334,7 @@ impl ResumePlan {
         });
     }
 
-    /// Adds the pending work to the message of a complete task: agents often call their work complete too
-    /// early.
+    /// Adds the pending work to the message of a complete task: agents often call their work complete too early.
     pub(crate) fn name_what_is_left(&mut self, handoff: &Handoff) {
         let left = handoff.count_left();
         let is_refused = self.decision == ResumeDecision::Refuse;
@@ -346,9 +344,8 @@ impl ResumePlan {
         }
     }
 
-    /// Handles steps that are recorded both as done and as planned: the plan does not begin with one of them.
-    /// An id stands for one item, which is done; a step with a free text may be meant to occur twice, so the
-    /// plan asks.
+    /// Handles steps that are recorded both as done and as planned: the plan does not begin with one of them. An id
+    /// stands for one item, which is done; a step with a free text may be meant to occur twice, so the plan asks.
     pub(crate) fn heed_done_and_planned(
         &mut self,
         handoff: &Handoff,

@@ -39,8 +39,7 @@ impl From<&Status> for Activity {
 /// What a checkpoint states about whether its agent is alive: its stamps, and what the agent announced about
 /// the next ones. [`Liveness::judge`](crate::liveness::Liveness::judge) turns this into a verdict.
 ///
-/// Heartbeat and progress are separate signals, because an agent may send heartbeats for hours without
-/// progress.
+/// Heartbeat and progress are separate signals, because an agent may send heartbeats for hours without progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Pulse {

@@ -16,8 +16,7 @@ use crate::{is_blank, quoted};
 /// How many messages count as a whole context, if the report does not say.
 const MOST_MESSAGES: u64 = 200;
 
-/// An operation as it is reported, for example as one of several in a
-/// [batch](crate::recorder::Recorder::batch).
+/// An operation as it is reported, for example as one of several in a [batch](crate::recorder::Recorder::batch).
 ///
 /// ```
 /// use agent_checkpoint::{Operation, Report};

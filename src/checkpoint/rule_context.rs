@@ -6,8 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::{Inputs, Key, UnreadableItem};
 
-/// What the rules of a format may need from outside the checkpoint. A rule whose value is missing is not
-/// checked.
+/// What the rules of a format may need from outside the checkpoint. A rule whose value is missing is not checked.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct RuleContext<'a> {
@@ -17,8 +16,7 @@ pub struct RuleContext<'a> {
     pub key: Option<&'a Key>,
     /// Further inputs of the format.
     pub inputs: Option<&'a Inputs>,
-    /// The unreadable items of the checkpoint. An item that may be open keeps the checkpoint from being
-    /// complete.
+    /// The unreadable items of the checkpoint. An item that may be open keeps the checkpoint from being complete.
     pub unreadable: &'a [UnreadableItem],
 }
 

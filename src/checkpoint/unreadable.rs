@@ -49,8 +49,7 @@ pub struct UnreadableItem {
 }
 
 impl UnreadableItem {
-    /// Whether the item may be open work, a blocker or an unmet criterion. The task then does not count as
-    /// complete.
+    /// Whether the item may be open work, a blocker or an unmet criterion. The task then does not count as complete.
     #[must_use]
     pub fn may_be_open(&self) -> bool {
         self.state != ItemState::Finished

@@ -1,15 +1,15 @@
-//! What saves moved out of a checkpoint, and is still part of its task.
+//! The items that saves moved out of a checkpoint. They are still part of its task.
 
 use serde_json::Value;
 
 use super::Checkpoints;
 use crate::checkpoint::{Checkpoint, DoneIndex, DoneItem, Dropped, Handoff, Key, Result};
 
-/// How many of the newest dropped items are read for a resume or a record of files.
+/// How many of the newest dropped items a resume or a fingerprint record reads.
 pub(crate) const NEWEST: usize = 1000;
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// What saves dropped from this checkpoint to keep within their limits, oldest first.
+    /// The items that saves dropped from this checkpoint to stay within their limits, oldest first.
     ///
     /// # Errors
     ///
@@ -18,7 +18,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         self.store.beside().dropped(key)
     }
 
-    /// Finished work that saves cut from this checkpoint, oldest first; none that it still has.
+    /// The finished work that saves dropped from this checkpoint, oldest first, without items that it still contains.
     ///
     /// # Errors
     ///
@@ -30,8 +30,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(cut.iter().flat_map(|cut| cut.handoff().done).collect())
     }
 
-    /// The hand-off of a checkpoint, completed from the dropped log: how much finished work is only there,
-    /// and the reasons of decisions whole that an earlier version of the limits cut.
+    /// Completes a hand-off from the dropped log. It adds how much finished work is only in the log, and
+    /// restores reasons of decisions that an earlier version shortened.
     ///
     /// # Errors
     ///
@@ -59,7 +59,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             handoff.done_elsewhere = found;
             handoff.elsewhere.clone_from(&log);
         }
-        // A longer log was read in part, and that of a checkpoint that was archived or copied has the name it had before.
+        // A longer log was only read in part, and an archived or copied checkpoint names the log of its former
+        // place. In both cases the number of missing items is unknown.
         let was_searched = handoff.elsewhere.is_none() || handoff.elsewhere == log;
         if dropped.len() < NEWEST && was_searched {
             handoff.elsewhere_missing = handoff.done_elsewhere.saturating_sub(found);
@@ -83,8 +84,8 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 }
 
-/// What was cut from lists, each element as a checkpoint of its own, but for what the checkpoint still has: a
-/// crash can leave a log of what was not cut after all.
+/// The dropped list elements, each as a checkpoint of its own, without those that the checkpoint still
+/// contains: after a crash the log may list items that were not dropped after all.
 pub(super) fn cut_from<C: Checkpoint>(dropped: &[Dropped], checkpoint: &C) -> Vec<C> {
     if dropped.is_empty() {
         return Vec::new();
@@ -98,13 +99,13 @@ pub(super) fn cut_from<C: Checkpoint>(dropped: &[Dropped], checkpoint: &C) -> Ve
         .collect()
 }
 
-/// A cut list element as a checkpoint that has only this element: so its format tells its files.
+/// A dropped list element as a checkpoint with only this element, so that its format can name its files.
 pub(super) fn as_checkpoint<C: Checkpoint>(dropped: &Dropped) -> Option<C> {
     serde_json::from_value(alone(dropped)?).ok()
 }
 
-/// How many finished steps of these are not in a checkpoint with this hand-off. `handoff_of` reads one that has nothing
-/// but what was dropped, all at once: a supervisor asks of many checkpoints.
+/// How many of these finished steps are missing from a checkpoint with this hand-off. `handoff_of` reads one
+/// checkpoint made of all dropped items at once, because a supervisor asks this of many checkpoints.
 pub(crate) fn count_cut(
     dropped: &[Dropped],
     here: &Handoff,

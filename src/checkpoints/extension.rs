@@ -1,4 +1,4 @@
-//! Conveniences over any store.
+//! Convenience methods for every store.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::store::{
     Saved, Stored,
 };
 
-/// Conveniences over any store. Every store has them; none implements them.
+/// Convenience methods for every store. All stores have them; no store implements them.
 ///
-/// Some have the names of what [`Claims`](crate::store::Claims) and [`History`](crate::store::History) ask of the author of
-/// a store. Where those traits are imported too, a call on a store of a known type is ambiguous (`E0034`): write
-/// `Claims::claimed(&store, &key)`, or `store.claims()` first.
+/// Some share their names with methods of [`Claims`](crate::store::Claims) and [`History`](crate::store::History),
+/// which authors of stores implement. If those traits are imported too, a call on a concrete store is ambiguous
+/// (`E0034`): write `Claims::claimed(&store, &key)`, or call `store.claims()` first.
 pub trait CheckpointStoreExt: CheckpointStore {
-    /// The checkpoints of one format in this store, of which the view has a clone. A store that cannot be cloned
-    /// is shared as an `Arc`.
+    /// The checkpoints of one format in this store. The view holds a clone of the store; put a store that
+    /// cannot be cloned into an `Arc`.
     fn checkpoints<C: Checkpoint>(&self) -> Checkpoints<C>
     where
         Self: Clone + Sized + 'static,
@@ -28,17 +28,17 @@ pub trait CheckpointStoreExt: CheckpointStore {
         Checkpoints::new(self.clone())
     }
 
-    /// Reads, lets `decide` choose, and writes, as one step that no other writer comes between. `None` leaves what
-    /// is there.
+    /// Reads the document, lets `decide` choose, and writes the result, atomically with respect to other
+    /// writers. `None` leaves the document as it is.
     ///
-    /// `decide` may run more than once, on what a faster writer left. So it must decide from what it is given
-    /// alone, and do nothing that cannot be done twice.
+    /// `decide` may run more than once, with what a faster writer left. So it must depend only on its argument,
+    /// and must have no effects that cannot be repeated.
     ///
     /// # Errors
     ///
-    /// Those of [`load`](CheckpointStore::load) and [`put`](CheckpointStore::put); the errors of `decide`, after
-    /// which nothing was written; [`ErrorKind::NotFound`] when it leaves what is not there;
-    /// [`ErrorKind::Conflict`] when other writers were faster again and again.
+    /// Those of [`load`](CheckpointStore::load) and [`put`](CheckpointStore::put); the errors of `decide`,
+    /// after which nothing was written; [`ErrorKind::NotFound`] when it returns `None` and there is no
+    /// document; [`ErrorKind::Conflict`] when other writers were faster again and again.
     ///
     /// # Examples
     ///
@@ -70,7 +70,7 @@ pub trait CheckpointStoreExt: CheckpointStore {
         Ok(saved)
     }
 
-    /// As [`transact`](CheckpointStoreExt::transact), and gives what the last run of `decide` made beside the put.
+    /// As [`transact`](CheckpointStoreExt::transact), and also returns the value of the last call of `decide`.
     ///
     /// # Errors
     ///
@@ -83,26 +83,26 @@ pub trait CheckpointStoreExt: CheckpointStore {
         crate::store::transact(self, key, decide)
     }
 
-    /// Claims a key: until the claim runs out or is given back, only writes with its fence go through.
+    /// Claims a key: until the claim expires or is released, only writes with its fence are accepted.
     ///
-    /// The owner of a claim that stands gets the same one again, for at least as long as it asks for.
-    /// There need be no checkpoint yet.
+    /// The owner of a valid claim gets the same claim again, extended to at least the time it asks for. The key
+    /// need not have a checkpoint yet.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Claimed`] while the claim of another agent stands; [`ErrorKind::NotOffered`] in a store
+    /// [`ErrorKind::Claimed`] while the claim of another owner is valid; [`ErrorKind::NotOffered`] in a store
     /// without claims, as for all calls on claims.
     fn claim(&self, key: &Key, request: &ClaimRequest) -> Result<Claim> {
         let change = ClaimChange::Claim(request.clone());
         crate::store::claims_of(self)?.change_claim(key, &change)
     }
 
-    /// Lets a claim stand for longer, from now on; also one that ran out, as long as no other agent has claimed
+    /// Extends a claim from now on. This also works for an expired claim, as long as no other owner has claimed
     /// the key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] when the claim was given back or another agent has claimed the key since.
+    /// [`ErrorKind::Fenced`] when the claim was given back or another owner has claimed the key since.
     fn renew(&self, key: &Key, fence: Fence, time_to_live: Duration) -> Result<Claim> {
         let change = ClaimChange::Renew {
             fence,
@@ -111,11 +111,11 @@ pub trait CheckpointStoreExt: CheckpointStore {
         crate::store::claims_of(self)?.change_claim(key, &change)
     }
 
-    /// Gives a claim back. Doing so again changes nothing.
+    /// Releases a claim. Releasing it again changes nothing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] when another agent has claimed the key since.
+    /// [`ErrorKind::Fenced`] when another owner has claimed the key since.
     fn release(&self, key: &Key, fence: Fence) -> Result<Claim> {
         let change = ClaimChange::Release { fence };
         crate::store::claims_of(self)?.change_claim(key, &change)
@@ -144,8 +144,8 @@ pub trait CheckpointStoreExt: CheckpointStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSuchRevision`] when there is none of this name; [`ErrorKind::Corrupt`] when it cannot be
-    /// read.
+    /// [`ErrorKind::NoSuchRevision`] when there is no entry of this name; [`ErrorKind::Corrupt`] when it cannot
+    /// be read.
     fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored> {
         crate::store::history_of(self)?.load_revision(key, entry)
     }
@@ -154,7 +154,7 @@ pub trait CheckpointStoreExt: CheckpointStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSuchRevision`] when there is none of this name.
+    /// [`ErrorKind::NoSuchRevision`] when there is no entry of this name.
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId> {
         crate::store::history_of(self)?.pin(key, entry, pinned)
     }
@@ -168,7 +168,7 @@ pub trait CheckpointStoreExt: CheckpointStore {
         crate::store::history_of(self)?.prune(key, keep)
     }
 
-    /// Goes on from a document that cannot be read: see [`Recover::recover`](crate::store::Recover::recover).
+    /// Recovers from a document that cannot be read: see [`Recover::recover`](crate::store::Recover::recover).
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ pub trait CheckpointStoreExt: CheckpointStore {
         crate::store::recovery_of(self)?.recover(key, options)
     }
 
-    /// Shows that the agent of this key is alive: see [`Heartbeat::beat`](crate::store::Heartbeat::beat).
+    /// Records that the agent of this key is alive: see [`Heartbeat::beat`](crate::store::Heartbeat::beat).
     ///
     /// # Errors
     ///
@@ -192,8 +192,9 @@ pub trait CheckpointStoreExt: CheckpointStore {
         heartbeat.beat(key, now, fence)
     }
 
-    /// Puts an earlier state of a key in place again, to the byte, over what is expected. The state that was there
-    /// is in the history afterwards. A state of the task that was deleted brings it back, with its dropped items.
+    /// Puts an earlier state of a key in place again, byte for byte, if the present state is as expected. The
+    /// present state becomes an entry of the history. Restoring a state of the deleted task brings that task
+    /// back, with its dropped items.
     ///
     /// # Errors
     ///

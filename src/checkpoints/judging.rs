@@ -1,4 +1,4 @@
-//! Whether a checkpoint can be trusted: is its agent alive, and are its files as they were?
+//! Whether a checkpoint can be trusted: whether its agent is alive, and whether its files are unchanged.
 
 use std::path::Path;
 
@@ -12,11 +12,12 @@ use crate::store::Stored;
 
 impl<C: Checkpoint> Checkpoints<C> {
     /// Judges whether the agent of a checkpoint is alive, by its protocol's thresholds and the clock of this
-    /// view. A heartbeat that the store has beside the checkpoint counts.
+    /// view. A heartbeat that the store keeps beside the checkpoint counts too.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when there is none, and those of [`load`](Checkpoints::load).
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when there is no checkpoint, and those of
+    /// [`load`](Checkpoints::load).
     pub fn liveness(&self, key: &Key) -> Result<Liveness> {
         let stored = self.stored(key)?;
         let pulse = self.current(key, &stored.document)?.reading.value.pulse();
@@ -24,15 +25,13 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(Liveness::judge(&pulse, &C::thresholds(), self.now()))
     }
 
-    /// Whether the files that a checkpoint names are as they were when it was saved.
+    /// Judges whether the files that a checkpoint names changed since it was saved.
     ///
-    /// Files of steps that were cut from the checkpoint count as well. Paths are relative to `root`, which
-    /// stands in for that of [`tracking`](Checkpoints::tracking). Files of which the save recorded what they
-    /// were are judged by that.
-    ///
+    /// Files of steps that were dropped from the checkpoint count as well. Paths are relative to `root`, which
+    /// replaces the root of [`tracking`](Checkpoints::tracking). Files with a recorded fingerprint are judged by it.
     /// # Errors
     ///
-    /// Those of [`get`](Checkpoints::get); the code `not-a-folder` when `root` is none.
+    /// Those of [`get`](Checkpoints::get); the code `not-a-folder` when `root` is not a folder.
     pub fn stale(&self, key: &Key, root: impl AsRef<Path>) -> Result<Staleness> {
         let stored = self.stored(key)?;
         let reading = self.current(key, &stored.document)?.reading;
@@ -55,7 +54,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         files.extend(cut.iter().flat_map(Checkpoint::files));
         let tracking = self.ground(key, root)?;
         let fingerprints = self.fingerprints(key, revision)?;
-        // It has the files of all that was moved out, however long ago.
+        // The fingerprints include the files of all dropped items, however old.
         let recorded = fingerprints.iter().flat_map(|prints| prints.files.keys());
         files.extend(recorded.map(String::as_str));
         let basis = Basis::new(checkpoint.updated_at(), Some(self.clock.now()))
@@ -68,7 +67,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// What the save of this revision recorded of the files.
+    /// The fingerprints that the save of this revision recorded.
     pub(super) fn fingerprints(
         &self,
         key: &Key,
@@ -78,7 +77,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
-    /// The verdict on the state that is there now, which may have come back without the store.
+    /// Adds to the verdict if the present state was rolled back without the store.
     pub(super) fn heeding_rollback(
         &self,
         key: &Key,
@@ -93,7 +92,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// No save fails for what only helps to judge.
+    /// The reason, if the present state was rolled back. It only informs, so an error here must not make a save fail.
     pub(super) fn told_of_rollback(&self, key: &Key, stored: &Stored) -> Option<Reason> {
         if stored.changed_without == Some(false) {
             return None;

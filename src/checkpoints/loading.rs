@@ -1,4 +1,4 @@
-//! Loading checkpoints, typed and judged.
+//! Loading checkpoints, typed and with their violations.
 
 use std::time::SystemTime;
 
@@ -9,38 +9,38 @@ use crate::checkpoint::{
 use crate::json::{Document, Violation};
 use crate::store::{EntryId, Stored, TaskContext};
 
-/// A checkpoint as it was loaded.
+/// A loaded checkpoint.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loaded<C> {
-    /// What could be read, typed.
+    /// The typed checkpoint, as far as it could be read.
     pub checkpoint: C,
-    /// The token of the state it was read from.
+    /// The revision of the document it was read from.
     pub revision: Revision,
-    /// What is wrong with it; empty for a valid one.
+    /// Its violations; empty for a valid checkpoint.
     pub violations: Vec<Violation>,
-    /// Whether parts of it could not be read, and are missing from
+    /// Whether parts of the document could not be read, and so are missing from
     /// [`checkpoint`](Loaded::checkpoint).
     pub is_partial: bool,
-    /// The whole document, with what the type does not know; of an older version, as its migrations left it.
+    /// The whole document, including what the type does not know. For an older version, it is the result of the
+    /// migrations.
     pub document: Document,
-    /// The version that is stored, where migrations brought it to the latest one; a save writes the latest.
+    /// The version of the stored document, if migrations brought it to the latest one. A save writes the latest.
     pub migrated_from: Option<u64>,
-    /// When it was last written, if the store has that.
+    /// When it was last written, if the store knows.
     pub modified: Option<SystemTime>,
-    /// What the store has about the task beside the checkpoint.
+    /// What the store knows about the task besides the checkpoint.
     pub context: TaskContext,
 }
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// The checkpoint under a key, or `None` when there is none.
+    /// Loads the checkpoint under a key; `None` when there is none.
     ///
-    /// A checkpoint that breaks its format's rules, or parts of which cannot be read, is loaded all
-    /// the same, with its violations.
+    /// A checkpoint that breaks its format's rules, or that is partly unreadable, is loaded too, with its violations.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] when what is there is no document; the errors of
+    /// [`ErrorKind::Corrupt`] when the stored bytes are not a document; the errors of
     /// [`CheckpointStore::load`](crate::store::CheckpointStore::load).
     pub fn load(&self, key: &Key) -> Result<Option<Loaded<C>>> {
         let stored = self.store.load(key)?;
@@ -49,7 +49,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             .transpose()
     }
 
-    /// The checkpoint under a key.
+    /// Loads the checkpoint under a key, which must exist.
     ///
     /// # Errors
     ///
@@ -58,13 +58,13 @@ impl<C: Checkpoint> Checkpoints<C> {
         self.judged_load(key, self.stored(key)?)
     }
 
-    /// What is stored under a key, which is there.
+    /// The stored document under a key, which must exist.
     pub(super) fn stored(&self, key: &Key) -> Result<Stored> {
         let not_found = || Error::new(ErrorKind::NotFound).with_key(key);
         self.store.load(key)?.ok_or_else(not_found)
     }
 
-    /// What is stored, typed and not judged.
+    /// Reads the stored document as the format's type, without judging it.
     pub(super) fn current<'d>(&self, key: &Key, stored: &'d Document) -> Result<Current<'d, C>> {
         read::<C>(stored).map_err(|error| error.with_key(key))
     }
@@ -93,13 +93,14 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// The key, where ids inside a checkpoint are judged by it.
+    /// The key, if the ids inside a checkpoint must match it.
     pub(super) fn judged<'k>(&self, key: &'k Key) -> Option<&'k Key> {
         let capabilities = self.store.capabilities();
         (!capabilities.embedded && !capabilities.keys_are_places).then_some(key)
     }
 
-    /// One state of the history of a checkpoint, as [`CheckpointStoreExt::states`](crate::CheckpointStoreExt::states) lists them.
+    /// Loads one state from the history of a checkpoint, as
+    /// [`CheckpointStoreExt::states`](crate::CheckpointStoreExt::states) lists them.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             if entry.is_current() || entry.revision.is_err() {
                 continue;
             }
-            // What a recovery would not go on with is nothing to plan from.
+            // A recovery does not use states of earlier tasks, so no plan is made from them either.
             if entry.tasks_since > 0 {
                 break;
             }
@@ -126,7 +127,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             let is_read = |stored: &Stored| self.current(key, &stored.document).map(|_| ());
             match stored.and_then(|stored| is_read(&stored).map(|()| stored)) {
                 Ok(stored) => return Ok(Some((entry.id, stored))),
-                // Damaged as well, of a version that cannot be brought to this one, or pruned meanwhile.
+                // This entry is damaged too, cannot be migrated, or was pruned meanwhile.
                 Err(error)
                     if error.code() == "migration"
                         || matches!(

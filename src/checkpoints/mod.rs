@@ -32,13 +32,14 @@ pub(crate) use rollback::came_back;
 pub use saving::PutMode;
 pub use updating::Begun;
 
-/// The checkpoints of one format in a store.
+/// The typed view of a store: the checkpoints of one format.
 ///
-/// `Checkpoints<()>` has the settings and no format yet: see [`Format::checkpoints`](crate::formats::Format::checkpoints).
+/// An orchestrator works with this type. It loads typed checkpoints even from files that break the rules,
+/// changes them with closures that are atomic with respect to all other writers, and tells whether a checkpoint
+/// can be trusted and how to carry on. It applies limits, stamps and redaction.
 ///
-/// This is where an orchestrator works: it loads typed checkpoints whatever their files look like,
-/// changes them with closures that are one step against all other writers, and asks whether they can
-/// be trusted and how to go on. Limits, stamps and redaction are applied here.
+/// `Checkpoints<()>` has the settings but no format yet: see
+/// [`Format::checkpoints`](crate::formats::Format::checkpoints).
 ///
 /// # Examples
 ///
@@ -99,8 +100,8 @@ impl<C> fmt::Debug for Checkpoints<C> {
 impl<C> Checkpoints<C> {
     /// The checkpoints of this format in `store`, with the default limits and the machine's clock.
     ///
-    /// The view owns its store, so it can be moved to other threads and kept in a struct. The stores of this
-    /// library are cheap to clone, and a clone is the same store; any other is shared as an `Arc`.
+    /// The view owns its store, so it can be moved to other threads and kept in a struct. Clones of this
+    /// library's stores are cheap and share their contents; put any other store into an `Arc`.
     #[must_use]
     pub fn new(store: impl CheckpointStore + 'static) -> Self {
         Checkpoints {
@@ -117,7 +118,7 @@ impl<C> Checkpoints<C> {
         }
     }
 
-    /// Sets the limits that saves keep.
+    /// Sets the limits of saves.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -131,60 +132,61 @@ impl<C> Checkpoints<C> {
         self
     }
 
-    /// Changes texts before they are saved, such as secrets.
+    /// Sets the redaction of texts before they are saved, for example of secrets.
     #[must_use]
     pub fn with_redaction(mut self, redaction: Redaction) -> Self {
         self.redaction = Some(redaction);
         self
     }
 
-    /// Lets saves overwrite values that could not be read. Off by default: that is how work is lost.
+    /// Lets saves overwrite values that could not be read. This is off by default because it loses work.
     #[must_use]
     pub fn allowing_loss(mut self) -> Self {
         self.allow_loss = true;
         self
     }
 
-    /// Shows the fence of a claim with every save: see [`CheckpointStoreExt::claim`]. Without one, saves of a
-    /// key that is claimed are refused.
+    /// Sets the fence that every save states: see [`CheckpointStoreExt::claim`]. Without a fence, saves of a
+    /// claimed key are refused.
     #[must_use]
     pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
         self.fence = fence.into();
         self
     }
 
-    /// Records the files that the checkpoint names, so that [`stale`](Checkpoints::stale) and
-    /// [`resume`](Checkpoints::resume) compare contents. Without it files are judged by their times alone.
+    /// Records fingerprints of the files that the checkpoint names, so that [`stale`](Checkpoints::stale) and
+    /// [`resume`](Checkpoints::resume) compare contents. Without this, files are judged by their times alone.
     ///
-    /// A save that reports work records the files as they are then; any other save keeps the record. The record
-    /// lies beside the checkpoint, not in it. Only contents of files that changed since the record are read.
-    /// [`Saved::files`](crate::store::Saved::files) lists the changed files that a save recorded and did not name.
+    /// A save that reports work records the present state of the files; any other save keeps the recorded one. The
+    /// fingerprints lie beside the checkpoint, not in it. Only files that changed since the last record are read.
+    /// [`Saved::files`](crate::store::Saved::files) lists the changed files that a save recorded but did not name.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = Some(tracking);
         self
     }
 
-    /// Keeps the record of the files with every save: each file is judged as before, if need be by the stamp before.
+    /// Keeps the fingerprints with every save. Each file is then judged as before, if necessary by the previous
+    /// stamp.
     pub(crate) fn keep_fingerprints(mut self) -> Self {
         self.keeps_fingerprints = true;
         self
     }
 
-    /// The fence that saves show.
+    /// The fence that saves state.
     pub(crate) fn fence(&self) -> Option<Fence> {
         self.fence
     }
 
-    /// A text as a save would write it.
+    /// A text after redaction, as a save would write it.
     pub(crate) fn redacted(&self, text: &str) -> String {
         let redacted = self.redaction.as_ref().and_then(|it| it.redact("", text));
         redacted.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Archives the checkpoint that a save replaces, under the protocol's name for that and before it goes, where
-    /// the store has archives: [`Saved::archive`](crate::store::Saved::archive) says where. For a task that begins anew in
-    /// its place. The effects of the task go on with it; [`Ledger::end_with`] ends those of a complete one.
+    /// Archives the checkpoint that a save replaces, under the protocol's name for it, before it is replaced. This is
+    /// for a task that starts over, in a store with archives: [`Saved::archive`](crate::store::Saved::archive) has
+    /// the path. The ledger of the task continues; [`Ledger::end_with`] ends that of a complete task.
     #[must_use]
     pub fn archiving(mut self, archive: impl Into<Option<Archive>>) -> Self {
         self.archive = archive.into();
@@ -195,20 +197,20 @@ impl<C> Checkpoints<C> {
         Some((self.archive?, self.now()))
     }
 
-    /// The present time, by the clock that saves are stamped from.
+    /// The present time, by the clock that stamps saves.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         self.clock.now()
     }
 
-    /// The store beneath.
+    /// The store of this view.
     #[must_use]
     pub fn store(&self) -> &dyn CheckpointStore {
         &*self.store
     }
 
-    /// The ledger of a task: its effects, proofs and approvals. `by` names the owner in what is added; a
-    /// [`Recorder`](crate::recorder::Recorder) has its own.
+    /// The ledger of a task: its effects, proofs and approvals. `by` names the owner in new lines. A
+    /// [`Recorder`](crate::recorder::Recorder) has a ledger of its own.
     #[must_use]
     pub fn ledger(&self, key: &Key, by: impl Into<String>) -> Ledger {
         Ledger::new(Arc::clone(&self.store), key, by)
@@ -216,7 +218,7 @@ impl<C> Checkpoints<C> {
             .with_clock(Arc::clone(&self.clock))
     }
 
-    /// The same view of checkpoints of another format.
+    /// The same settings for checkpoints of another format.
     pub(crate) fn of<D>(&self) -> Checkpoints<D> {
         Checkpoints {
             store: Arc::clone(&self.store),

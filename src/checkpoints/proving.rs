@@ -1,4 +1,4 @@
-//! Whether finished work is shown to be done.
+//! Whether proofs show that finished work is done.
 
 use std::path::Path;
 
@@ -10,12 +10,13 @@ use crate::ledger::{
 use crate::staleness::Tracking;
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// The finished steps, criteria and gates of a task, each with what its newest proof is worth by the files at `root`.
+    /// The finished steps, criteria and gates of a task, each with the state of its newest proof, judged by the
+    /// files at `root`.
     ///
     /// # Errors
     ///
     /// Those of [`get`](Checkpoints::get) and of [`Ledger::state`](crate::ledger::Ledger::state); the code
-    /// `not-a-folder` when `root` is none.
+    /// `not-a-folder` when `root` is not a folder.
     pub fn proofs(&self, key: &Key, root: impl AsRef<Path>) -> Result<Proofs> {
         let handoff = self.get(key)?.checkpoint.handoff();
         let state = self.ledger(key, String::new()).state()?;
@@ -24,17 +25,18 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(Proofs::judge(&handoff, &earlier, &state.proofs, &tracking))
     }
 
-    /// Runs a proof of these steps, criteria or gates in the project at `root`, and records what it showed in the ledger,
-    /// whatever that is. `by` names the owner; `run` runs the command.
+    /// Runs a proof of these steps, criteria or gates in the project at `root`, and records the result in the
+    /// ledger, whether it passed or failed. `by` names the owner; `run` runs the command.
     ///
-    /// The checkpoint stays as it is: [`proof_reports`](Checkpoints::proof_reports) has what a protocol takes of it. A
-    /// [`Recorder`](crate::recorder::Recorder) does both.
+    /// The checkpoint does not change: [`proof_reports`](Checkpoints::proof_reports) has the reports that a
+    /// protocol takes of it. A [`Recorder`](crate::recorder::Recorder) does both.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for what the task does not have; the code `input` for an input
-    /// that is missing, outside of the project or cannot be read, and `command` for one that cannot be run: nothing is
-    /// recorded then. Those of [`proofs`](Checkpoints::proofs), and of every write of the ledger.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an item that the task does not have; the code
+    /// `input` for an input that is missing, outside the project or unreadable, and `command` for a command
+    /// that cannot be run; nothing is recorded in these cases. Those of [`proofs`](Checkpoints::proofs), and of
+    /// every write to the ledger.
     pub fn prove(
         &self,
         key: &Key,
@@ -44,7 +46,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         root: impl AsRef<Path>,
         run: &mut ProofRunner<'_>,
     ) -> Result<ProofRecord> {
-        // Nothing is run for an owner that lost the task.
+        // Run nothing for an owner that lost the task.
         if let Some(claims) = self.store.claims() {
             let claim = claims.claimed(key)?;
             Claim::check(claim.as_ref(), self.fence, self.now())
@@ -56,8 +58,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         ledger.record_proof(&proof)
     }
 
-    /// The reports by which the format may learn of a proof, of which it takes the first that it can; none where the item is
-    /// no criterion and no gate of it.
+    /// The reports by which the format may learn of a proof; it takes the first that it can. Empty if the item
+    /// is neither a criterion nor a gate of the format.
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(crate::ledger::reports(proof, item, &handoff, C::OPERATIONS))
     }
 
-    /// Runs a proof, and records nothing.
+    /// Runs a proof without recording it.
     pub(crate) fn run_proof(
         &self,
         key: &Key,
@@ -89,7 +91,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             .filter_map(|item| Some((item, require_item(item, &handoff).err()?)))
             .collect();
         if !unknown.is_empty() {
-            // What was finished long ago may be proven anew.
+            // Work that was finished long ago and dropped may be proven again.
             let earlier = self.earlier(key)?;
             for (item, error) in unknown {
                 if !earlier.iter().any(|step| step.text == *item) {
@@ -102,9 +104,9 @@ impl<C: Checkpoint> Checkpoints<C> {
             .map_err(at)
     }
 
-    /// The project at `root`, as this checkpoint's files are tracked in it.
+    /// The project at `root`, with the tracking rules for this checkpoint.
     pub(super) fn ground(&self, key: &Key, root: &Path) -> Result<Tracking> {
-        // A wrong root would make every file missing, and its work to be done again.
+        // With a wrong root every file would be missing, and its work would seem to be undone.
         if !root.as_os_str().is_empty() && !root.is_dir() {
             return Err(crate::Error::not_a_folder().with_path(root));
         }
@@ -115,7 +117,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(tracking)
     }
 
-    /// The proofs for a plan: none where there are none.
+    /// The proofs for a plan; empty if the ledger has none or cannot be read.
     pub(super) fn proofs_for_plan(
         &self,
         key: &Key,
@@ -132,7 +134,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
     }
 
-    /// Finished work that the checkpoint no longer holds, where it may be proven.
+    /// The finished work that was dropped from the checkpoint, if there are proofs that may concern it.
     fn earlier_with_proofs(&self, key: &Key, state: &LedgerState) -> Result<Vec<DoneItem>> {
         match state.proofs.is_empty() {
             true => Ok(Vec::new()),

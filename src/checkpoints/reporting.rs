@@ -1,4 +1,4 @@
-//! What an agent reports, as one change of its checkpoint: the path that the recorder and the command share.
+//! Saves an agent's reports as one change of its checkpoint. The recorder and the command share this path.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use crate::checkpoint::{
 };
 use crate::store::{Outcome, Saved};
 
-/// What came of reports that were saved as one change.
+/// The result of reports that were saved as one change.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reported<T> {
-    /// What was written, cut and violated.
+    /// What was written, dropped and violated.
     pub saved: Saved,
-    /// Files of finished steps that are no sources, and so are not in the checkpoint.
+    /// Files of finished steps that are not source files and therefore are not in the checkpoint.
     pub left_out: Vec<String>,
-    /// What the caller made of the [`ReportEffect`] of each report, in order.
+    /// The value that the caller made of each [`ReportEffect`], in the order of the reports.
     pub effects: Vec<T>,
 }
 
 impl<T> Reported<T> {
-    /// Collects what `observe` makes in the last run of `report`.
+    /// Collects the values that `observe` returns during the last run of `report`.
     pub(crate) fn collect(
         mut observe: impl FnMut(&ReportEffect<'_>) -> T,
         report: impl FnOnce(&mut dyn FnMut(&ReportEffect<'_>)) -> Result<(Saved, Vec<String>)>,
@@ -40,24 +40,24 @@ impl<T> Reported<T> {
     }
 }
 
-/// What one of several reports did to the checkpoint.
+/// The effect of one of several reports on the checkpoint.
 #[non_exhaustive]
 pub struct ReportEffect<'e> {
-    /// The place of the report among all of them, from 0.
+    /// The position of the report, from 0.
     pub index: usize,
     /// The report.
     pub report: &'e Report,
     /// Whether it changed anything.
     pub is_changed: bool,
-    /// The [outline](Checkpoint::outline) before it. What could not be read counts.
+    /// The [outline](Checkpoint::outline) before it, including unreadable items.
     pub before: &'e Handoff,
-    /// The outline after it.
+    /// The outline after it, including unreadable items.
     pub after: &'e Handoff,
     had_finished: &'e dyn Fn(&str) -> bool,
 }
 
 impl ReportEffect<'_> {
-    /// Whether a piece of work with this text was finished before the report.
+    /// Whether an item with this text was finished before the report.
     #[must_use]
     pub fn was_done(&self, text: &str) -> bool {
         (self.had_finished)(text)
@@ -74,17 +74,17 @@ impl std::fmt::Debug for ReportEffect<'_> {
     }
 }
 
-/// Reports that become one change.
+/// Reports that are saved as one change.
 pub(crate) struct Batch<'r> {
     reports: Cow<'r, [Report]>,
-    /// The files that are no sources, which no report has any more.
+    /// The files that were removed from the reports because they are not source files.
     pub(crate) left_out: Vec<String>,
-    /// As what the checkpoint before is archived.
+    /// The reason for which the previous checkpoint is archived, if any.
     pub(crate) archive: Option<Archive>,
 }
 
 impl<'r> Batch<'r> {
-    /// Takes the files that are no `sources` out of the reports; without sources all of them stay.
+    /// Removes the files that are not `sources` from the reports; without `sources` all of them stay.
     pub(crate) fn new<C>(
         view: &Checkpoints<C>,
         reports: impl Into<Cow<'r, [Report]>>,
@@ -95,7 +95,7 @@ impl<'r> Batch<'r> {
         if let Some(sources) = sources {
             let project = view.tracking.clone();
             let project = project.map(|project| project.with_sources(sources.clone()));
-            // Its folders are looked at once for all reports.
+            // The folders of the project are inspected once for all reports.
             let mut tracks = project.as_ref().map(|project| project.tracks());
             let mut takes = |file: &str| match &mut tracks {
                 Some(tracks) => tracks(file),
@@ -123,7 +123,7 @@ impl<'r> Batch<'r> {
         operations.find(|operation| operation.waits())
     }
 
-    /// Makes the changes of all reports. The error of one of them says which it was.
+    /// Applies all reports. An error names the report that caused it.
     pub(crate) fn apply<C: Checkpoint>(
         &self,
         checkpoint: &mut C,
@@ -137,7 +137,7 @@ impl<'r> Batch<'r> {
         Ok(())
     }
 
-    /// As [`apply`](Batch::apply), and says of each report what it did.
+    /// As [`apply`](Batch::apply), and reports the effect of each report to `observe`.
     fn apply_observed<C: Checkpoint>(
         &self,
         checkpoint: &mut C,
@@ -166,7 +166,8 @@ impl<'r> Batch<'r> {
             });
             if let Some(after) = after {
                 before = after;
-                // The same once more costs less than a copy of the whole, which grows with each report.
+                // Applying the report again costs less than a copy of the whole checkpoint, which grows with
+                // each report.
                 old.apply(&report.operation, &context)?;
             }
         }
@@ -175,11 +176,11 @@ impl<'r> Batch<'r> {
 }
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// Saves what an agent or a supervisor reports as one change: all of it or, when a report is refused, nothing.
+    /// Saves the reports of an agent or a supervisor as one change: all of them or, if one is refused, none.
     ///
-    /// `observe` is called for each report with what it did, to tell the user; it may be called again, on what a faster
-    /// writer left. With [`OperationContext::sources`], files of finished steps that are no sources, or that the
-    /// [tracked](Checkpoints::tracking) project ignores, are not recorded.
+    /// `observe` is called for each report with its effect, for example to tell the user. It may be called again if a
+    /// faster writer made the change run again. With [`OperationContext::sources`], files of finished steps that are
+    /// not source files, or that the [tracked](Checkpoints::tracking) project ignores, are not recorded.
     ///
     /// # Examples
     ///
@@ -204,8 +205,9 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// Those of [`Checkpoint::apply`], with the place of the report ([`Error::report`](crate::Error::report)), but where the
-    /// view's fence, or that it has none, would let no write through, those of [`Claims`](crate::store::Claims); those of
+    /// Those of [`Checkpoint::apply`], with the position of the report
+    /// ([`Error::report`](crate::Error::report)). If the view's fence, or its lack of one, permits no write
+    /// anyway, the errors of [`Claims`](crate::store::Claims) take their place. Those of
     /// [`try_update`](Checkpoints::try_update).
     pub fn report<T>(
         &self,
@@ -219,7 +221,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// As [`report`](Checkpoints::report), for a caller behind a trait object.
+    /// As [`report`](Checkpoints::report), for use behind a trait object.
     pub(crate) fn report_observed(
         &self,
         key: &Key,
@@ -234,8 +236,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             let context = context.with_rules(context.rules.with_unreadable(unreadable));
             batch.apply_observed(checkpoint, &context, observe)
         })?;
-        // An agent that was replaced must hear of it also by a report that changes nothing, or it works on beside its
-        // successor.
+        // The store checks the fence only when it writes. An agent that was replaced must learn of it even from
+        // a report that changes nothing, or it would work on beside its successor.
         if saved.outcome == Outcome::Unchanged && self.fence.is_some() {
             self.check_fence(key)?;
         }
@@ -243,7 +245,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok((saved, batch.left_out))
     }
 
-    /// Makes the task that of the agent of this context, for a caller behind a trait object.
+    /// Makes the agent of this context the owner of the task, for use behind a trait object.
     pub(crate) fn take_up(&self, key: &Key, context: &OperationContext<'_>) -> Result<Saved> {
         self.update_by_report(key, |checkpoint, unreadable| {
             let context = context.with_rules(context.rules.with_unreadable(unreadable));

@@ -1,4 +1,4 @@
-//! How another agent goes on from a checkpoint.
+//! How another agent carries on from a checkpoint.
 
 use std::time::Instant;
 
@@ -19,20 +19,21 @@ use crate::shown;
 use crate::staleness::{Basis, Staleness, Tracking};
 use crate::store::{EntryId, Stored, TaskContext};
 
-/// For how long after a report its agent may well be at work still.
+/// How long after a report its agent is likely to be still at work.
 const MOMENTS: TimeDelta = TimeDelta::minutes(5);
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// How another agent goes on from a checkpoint: the verdict, the plan and all the prompt needs.
+    /// How another agent carries on from a checkpoint: the verdict, the plan and everything that the prompt needs.
     ///
-    /// A document that cannot be read gives a plan as well: of the newest earlier state that can be read
-    /// ([`Resume::recover_with`]), or to begin anew. Nothing is recovered by this.
+    /// There is a plan even if the document cannot be read: it is made from the newest earlier state that can
+    /// be read ([`Resume::recover_with`]), or says to start over. This call recovers nothing.
     ///
     /// # Errors
     ///
-    /// Those of [`stale`](Checkpoints::stale), but for [`ErrorKind::Corrupt`]; that stays for a document that is
-    /// only beyond the limits. Those of [`CheckpointStoreExt::claimed`](crate::CheckpointStoreExt::claimed) and [`CheckpointStoreExt::states`](crate::CheckpointStoreExt::states), where the
-    /// store has them.
+    /// Those of [`stale`](Checkpoints::stale), but [`ErrorKind::Corrupt`] only for a document that is merely
+    /// nested too deeply. In stores that have them, those of
+    /// [`CheckpointStoreExt::claimed`](crate::CheckpointStoreExt::claimed) and
+    /// [`CheckpointStoreExt::states`](crate::CheckpointStoreExt::states).
     pub fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume> {
         let began = Instant::now();
         match self.stored(key) {
@@ -69,7 +70,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let reading = &current.reading;
         let checkpoint = &reading.value;
         let dropped = match self.store.beside().newest_dropped(key, NEWEST) {
-            // In a damaged host it is not known for which task its slot is.
+            // A damaged host does not tell which task its slot belongs to.
             Err(error) if damage.is_some() && recoverable(&error).is_some() => Vec::new(),
             dropped => dropped?,
         };
@@ -136,7 +137,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(Resume::new(key, judged.plan, found, options))
     }
 
-    /// The plan where nothing can be read.
+    /// The plan if no state can be read.
     fn resume_from_nothing(
         &self,
         key: &Key,
@@ -169,13 +170,13 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(Resume::new(key, ResumePlan::of(&handoff), found, options))
     }
 
-    /// What the ledger of a task says. One that cannot be read keeps no agent from its plan.
+    /// The state of a task's ledger. An unreadable ledger does not prevent a plan.
     fn ledger_state(&self, key: &Key) -> Result<LedgerState, String> {
         let state = self.ledger(key, String::new()).state();
         state.map_err(|error| error.to_string())
     }
 
-    /// The last claim on a key, in a store that has claims.
+    /// The last claim on a key, in a store with claims.
     fn claim(&self, key: &Key) -> Result<Option<Claim>> {
         match self.store.claims() {
             Some(claims) => claims.claimed(key),
@@ -183,7 +184,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
     }
 
-    /// The claim that keeps the asking owner from going on.
+    /// The claim that prevents the asking owner from carrying on.
     fn held(
         &self,
         claim: Option<Claim>,
@@ -195,7 +196,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// The claim whose owner may be at work. To a caller for which claims do not count only its own does.
+    /// The claim whose owner may be at work. If the caller ignores claims, only its own claim counts.
     fn at_work(&self, claim: Option<&Claim>, options: &ResumeOptions) -> Option<Claim> {
         let counts = |claim: &&Claim| !options.ignores_claims || self.is_askers(claim, options);
         claim.filter(counts).cloned()
@@ -205,8 +206,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         self.fence == Some(claim.fence) || options.asker.as_deref() == Some(&claim.owner)
     }
 
-    /// What is noted of an agent that reported moments ago on a task that no agent has claimed: nothing keeps two
-    /// from going on at once.
+    /// A note about an agent that reported moments ago although no agent has claimed the task: nothing prevents
+    /// two agents from carrying on at once.
     fn may_be_at_work(
         &self,
         checkpoint: &C,
@@ -216,7 +217,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         options: &ResumeOptions,
     ) -> Option<String> {
         let now = self.clock.now();
-        // One that was given back says that its owner is done with it.
+        // A released claim states that its owner stopped; a valid one keeps others out.
         let is_settled = claim.is_some_and(|claim| claim.released || claim.stands(now));
         if options.ignores_claims || is_settled || self.store.claims().is_none() {
             return None;
@@ -241,7 +242,8 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 }
 
-/// What is wrong with a document that a recovery would replace; one that is only beyond the limits it leaves.
+/// The damage of a document that a recovery would replace; `None` if it is only nested too deeply, which a
+/// recovery leaves.
 fn recoverable(error: &Error) -> Option<Corrupt> {
     match error.kind() {
         ErrorKind::Corrupt(corrupt) if corrupt.code != CorruptCode::TooDeep => {

@@ -1,16 +1,16 @@
-//! Whether what is there is an older state that came back without the store.
+//! Whether the present state is an older one that was put back without the store.
 
 use crate::checkpoint::{Key, Result, Revision, Timestamp};
 use crate::json::Document;
 use crate::staleness::Reason;
 use crate::store::CheckpointStore;
 
-/// What speaks against the state of the revision `present` as one that came back; `own` reads its stamp, `stamp_of`
-/// that of another state. Where the last save wrote this state, neither is called.
+/// The reason why the state with the revision `present` counts as rolled back. `own` reads its stamp, and
+/// `stamp_of` that of another state. Neither is called if the last save wrote the present state.
 ///
-/// One that is in no entry any more is known by its stamp: who edits a checkpoint in place does not make it older
-/// than the state before its last save. What a restore wrote last is an entry itself, and may be older than the others:
-/// then it is the state to compare with.
+/// A rolled-back state that is no longer an entry is recognised by its stamp: an edit in place does not make a
+/// checkpoint older than the state before its last save. A state that a restore wrote last is an entry itself
+/// and may be older than the others, so it is the one to compare with.
 pub(crate) fn came_back(
     store: &dyn CheckpointStore,
     key: &Key,

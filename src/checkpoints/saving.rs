@@ -17,25 +17,25 @@ use crate::resume::Newer;
 use crate::staleness::{Fingerprints, Recording, Work};
 use crate::store::{Put, Saved, Stored};
 
-/// What a whole checkpoint does to the text that is there.
+/// How a whole checkpoint is written over the existing text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PutMode {
-    /// Changes what differs; what the type does not know stays.
+    /// Changes only what differs, and keeps what the type does not know.
     #[default]
     Edit,
-    /// Writes a new text; what the type does not know is gone.
+    /// Writes a new text without what the type does not know.
     Replace,
 }
 
-/// A put that is ready for the store, and what its save will report.
+/// A put that is ready for the store, and the report of its save.
 pub(super) struct Prepared {
     put: Put,
     report: Report,
     /// The files that the checkpoint names.
     files: Vec<String>,
-    /// The record of the files that the save goes on from, and what it changes in the work; `None` when it changes
-    /// nothing, or files are judged by their times alone.
+    /// The previous fingerprints of the files, and the work that the save reports. `None` if the save changes
+    /// nothing, or if files are judged by their times alone.
     work: Option<(Option<Fingerprints>, Work)>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Whether something was moved out of the checkpoint or cut.
+    /// Whether anything was dropped or shortened.
     pub(super) fn is_truncated(&self) -> bool {
         !self.truncation.dropped.is_empty()
     }
@@ -75,7 +75,7 @@ impl Report {
 }
 
 impl Prepared {
-    /// A text that changes nothing.
+    /// A put of a text that equals the present one.
     fn unchanged(document: Document) -> Self {
         Prepared {
             put: Put::new(document),
@@ -85,7 +85,7 @@ impl Prepared {
         }
     }
 
-    /// Says that the work goes on from another checkpoint than is replaced.
+    /// States that the work continues another checkpoint than the one that is replaced.
     pub(super) fn goes_on_from<C: Checkpoint>(
         &mut self,
         checkpoints: &Checkpoints<C>,
@@ -98,7 +98,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Records the files that the checkpoint names, and those of items that were dropped from it.
+    /// Records fingerprints of the files that the checkpoint names, and of those of its dropped items.
     pub(super) fn record_files<C: Checkpoint>(
         &mut self,
         checkpoints: &Checkpoints<C>,
@@ -111,10 +111,10 @@ impl Prepared {
         let vouches = !keeps && work.is_reported(before.as_ref());
         let is_kept = before.is_some() || checkpoints.keeps_fingerprints;
         if checkpoints.tracking.is_none() && (vouches || !is_kept) {
-            // Judged by the times alone.
+            // The files are judged by their times alone.
             return Ok(());
         }
-        // The record before has the files of all that was dropped before it.
+        // The previous record already has the files of all items that were dropped before it.
         let dropped = match &before {
             Some(_) => Vec::new(),
             None => checkpoints
@@ -142,15 +142,15 @@ impl Prepared {
         let (fingerprints, report) = recording.of(files.iter().map(String::as_str));
         self.report.files = report;
         if before.is_none() && fingerprints == Fingerprints::default() {
-            // No record states as much.
+            // No record at all means the same.
             return Ok(());
         }
-        // Plain data: it has a text.
+        // Plain data always serializes.
         self.put.fingerprints = serde_json::to_string(&fingerprints).ok();
         Ok(())
     }
 
-    /// The put, and what its save will report.
+    /// The put, and the report of its save.
     pub(super) fn put(
         self,
         fence: Option<Fence>,
@@ -158,7 +158,7 @@ impl Prepared {
     ) -> (Put, Report) {
         let report = self.report;
         let dropped = report.truncation.dropped.clone();
-        // A checkpoint that is dropped whole needs no archive.
+        // If the whole previous checkpoint is among the dropped items, it needs no archive.
         let is_kept = dropped.iter().any(|item| item.pointer.is_empty());
         let put = self.put.with_fence(fence).with_dropped(dropped);
         (put.with_archive(archive.filter(|_| !is_kept)), report)
@@ -166,8 +166,8 @@ impl Prepared {
 }
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// What is done with the record of the files that this state of a checkpoint left, where there is one or one is
-    /// wanted.
+    /// The previous fingerprints and the work of a save on this state; `None` if there are no fingerprints and
+    /// none are wanted.
     fn work_after(
         &self,
         state: Option<(&Key, &Revision)>,
@@ -181,7 +181,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(is_wanted.then(|| (before, work())))
     }
 
-    /// The text after a change, or `None` when it changed nothing.
+    /// The text after a change, or `None` if it changed nothing.
     pub(super) fn changed(
         &self,
         key: &Key,
@@ -202,7 +202,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             .map(Some)
     }
 
-    /// The text of a whole checkpoint, over the text that is there.
+    /// The text of a whole checkpoint, over the present text.
     pub(super) fn whole(
         &self,
         key: &Key,
@@ -239,7 +239,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
     }
 
-    /// A new text, in the style of the one that is there.
+    /// A new text in the style of the present one.
     fn replaced(
         &self,
         key: &Key,
@@ -296,7 +296,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// The text that is there with what was changed, and nothing else.
+    /// The present text with only the changes applied.
     fn edited(
         &self,
         state: (&Key, &Revision),
@@ -305,7 +305,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         mut wanted: C,
     ) -> Result<Prepared> {
         let (key, _) = state;
-        // Where all could be read, no change can lose anything.
+        // If everything could be read, no change can lose anything, so no copy is needed.
         let asked = reading.is_partial().then(|| wanted.clone());
         let mut truncation = self.finish(key, &mut wanted, Some(&reading.value))?;
         keep_whole(document, reading, &mut truncation);
@@ -358,8 +358,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// Refuses to overwrite what could not be read, unless the caller allows it, or it is only the
-    /// library's own stamp that does: that must not keep an agent from saving its work.
+    /// Refuses to overwrite values that could not be read, unless the caller allows it, or only the library's
+    /// own stamp does it: a stamp must not prevent an agent from saving its work.
     fn refuse_loss(
         &self,
         document: &Document,
@@ -387,8 +387,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         Err(Error::new(ErrorKind::WouldLose { pointers: refused }))
     }
 
-    /// Redaction, stamp and limits, in this order: a secret must not survive in the record of what
-    /// was cut, and the stamp counts for the size.
+    /// Applies redaction, stamp and limits, in this order: a secret must not get into the dropped log, and the
+    /// stamp counts for the size.
     fn finish(&self, key: &Key, wanted: &mut C, before: Option<&C>) -> Result<Truncation> {
         if let Some(redaction) = &self.redaction {
             let mut text = Document::compact(wanted)?;
@@ -419,12 +419,12 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 }
 
-/// The agent that the event of a save names, where a program watches for it.
+/// The agent that the event of a save names; `None` if no subscriber listens.
 fn agent_for_event<C: Checkpoint>(checkpoint: &C) -> Option<String> {
     event::is_watched().then(|| checkpoint.outline().agent)?
 }
 
-/// Violations that the protocol itself passes through, and the others.
+/// Splits violations into those of transient states of the protocol and the others.
 fn by_transience<C: Checkpoint>(
     document: &Document,
     violations: Vec<Violation>,
@@ -436,7 +436,7 @@ fn by_transience<C: Checkpoint>(
     })
 }
 
-/// Adds the members that a value has and the text lacks; says whether there were any.
+/// Adds the members of a value that the text lacks; returns whether there were any.
 fn add_absent<C: Checkpoint>(text: &mut Document, value: &C) -> Result<bool> {
     let whole = Document::compact(value)?;
     let mut added = false;
@@ -453,7 +453,7 @@ fn own(files: Vec<&str>) -> Vec<String> {
     files.into_iter().map(str::to_owned).collect()
 }
 
-/// What is cut goes into the record as the file has it, with all that the type does not know.
+/// Takes dropped items from the text of the file, so that they keep what the type does not know.
 fn keep_whole<C: Checkpoint>(
     document: &Document,
     reading: &Reading<C>,
@@ -466,7 +466,7 @@ fn keep_whole<C: Checkpoint>(
         return;
     };
     for piece in &mut truncation.dropped {
-        // Only what the save left as it was stands in the file.
+        // Only an item that the save did not change is in the file as it is.
         if before.pointer(&piece.pointer) == Some(&piece.value) {
             let pointer = inside(document, &reading.locate(document, &piece.pointer));
             if let Some(node) = document.get(&pointer) {
@@ -476,7 +476,7 @@ fn keep_whole<C: Checkpoint>(
     }
 }
 
-/// The pointers that lead to nothing of what was cut: that is in the record, whole.
+/// The pointers outside the dropped items; what lies inside them is kept whole in the dropped log.
 fn not_below<C>(
     pointers: Vec<String>,
     reading: &Reading<C>,
@@ -501,7 +501,7 @@ fn not_below<C>(
         .collect()
 }
 
-/// What was cut to keep within the limits, without what was overwritten.
+/// The items that were dropped to stay within the limits, without those that were overwritten.
 fn truncation_of_lists(truncation: &Truncation) -> Truncation {
     let mut cut = truncation.clone();
     cut.dropped
@@ -509,7 +509,7 @@ fn truncation_of_lists(truncation: &Truncation) -> Truncation {
     cut
 }
 
-/// Values that are about to be overwritten, for the record.
+/// Values that are about to be overwritten, for the dropped log.
 fn raw_values<'p>(
     document: &'p Document,
     pointers: &'p [String],
@@ -526,14 +526,13 @@ fn raw_values<'p>(
     })
 }
 
-/// A pointer of the file as one of the document.
+/// A pointer into the file as a pointer into the document.
 fn inside(document: &Document, pointer: &str) -> String {
     let inside = pointer.strip_prefix(document.at()).unwrap_or(pointer);
     inside.to_owned()
 }
 
-/// The violations that a save made. Elements change their places when others come and go, so positions
-/// do not count.
+/// The violations that a save introduced. List positions are ignored, because elements move when others come and go.
 fn new_violations(before: &[Violation], after: Vec<Violation>) -> Vec<Violation> {
     let mut known: HashMap<(String, String), usize> = HashMap::new();
     for violation in before {
@@ -562,8 +561,8 @@ fn without_positions(violation: &Violation) -> (String, String) {
     (place, format!("{} {}", violation.code, violation.message))
 }
 
-/// A value in memory is of the latest version, whatever it says: written without that, migrations would run on it
-/// again.
+/// Sets the version of a value in memory to the latest, whatever it states. Otherwise migrations would run on
+/// it again after it is written.
 fn of_latest_version<C: Checkpoint>(wanted: &mut C) {
     let Some(latest) = C::latest_version().filter(|_| any_migration(C::SCHEMA_VERSIONS)) else {
         return;

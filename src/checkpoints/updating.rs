@@ -1,4 +1,4 @@
-//! Changes of checkpoints: each is one step that no other writer comes between.
+//! Changes of checkpoints, each atomic with respect to other writers.
 
 use std::time::Instant;
 
@@ -8,25 +8,25 @@ use crate::checkpoint::{Checkpoint, Claim, Error, ErrorKind, Expect, Key, Result
 use crate::event;
 use crate::store::{Outcome, Saved, Stored};
 
-/// What was there when a task was to begin.
+/// The result of beginning a task.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
     reason = "one is made for each task that begins, and is taken apart at once"
 )]
 pub enum Begun<C> {
-    /// Nothing: its first checkpoint was saved.
+    /// There was no checkpoint. The first one was saved.
     Created(Saved),
-    /// A checkpoint, which is as it was.
+    /// There is a checkpoint already. It was not changed.
     Found(Box<Loaded<C>>),
 }
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// Changes a checkpoint as one step that no other writer comes between.
+    /// Changes a checkpoint, atomically with respect to other writers.
     ///
-    /// Only what `change` changed is written, and the stamp; when it changed nothing, nothing is.
-    /// `change` may run more than once, on what a faster writer left, so it must decide from the
-    /// checkpoint alone and do nothing that cannot be done twice.
+    /// Only what `change` changed is written, and the stamp; if it changed nothing, nothing is written.
+    /// `change` may run more than once, with what a faster writer left, so it must depend only on the
+    /// checkpoint and must have no effects that cannot be repeated.
     ///
     /// # Errors
     ///
@@ -38,15 +38,14 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// As [`update`](Checkpoints::update), with a change that may refuse; then nothing is written.
+    /// As [`update`](Checkpoints::update), with a change that may fail; then nothing is written.
     ///
     /// # Errors
     ///
-    /// The errors of `change`; [`ErrorKind::NotFound`] when there is no checkpoint;
-    /// [`ErrorKind::NewerSchema`] when a later version of the format wrote it;
-    /// [`ErrorKind::WouldLose`] when the change would overwrite values that could not be read;
-    /// An error with the code `not-faithful` when a value does not come back from its text as it was; the errors
-    /// of [`CheckpointStoreExt::transact`](crate::CheckpointStoreExt::transact).
+    /// The errors of `change`; [`ErrorKind::NotFound`] when there is no checkpoint; [`ErrorKind::NewerSchema`] when a
+    /// later version of the format wrote it; [`ErrorKind::WouldLose`] when the change would overwrite values that
+    /// could not be read; an error with the code `not-faithful` when a value differs after it is written and read
+    /// back; the errors of [`CheckpointStoreExt::transact`](crate::CheckpointStoreExt::transact).
     pub fn try_update(
         &self,
         key: &Key,
@@ -55,8 +54,9 @@ impl<C: Checkpoint> Checkpoints<C> {
         self.try_update_knowing(key, |checkpoint, _| change(checkpoint))
     }
 
-    /// As [`try_update`](Checkpoints::try_update), for a change that has to know what could not be read: for
-    /// [`RuleContext::unreadable`](crate::RuleContext::unreadable), so that an operation which needs all work to be finished is refused.
+    /// As [`try_update`](Checkpoints::try_update), for a change that needs the unreadable items. With them in
+    /// [`RuleContext::unreadable`](crate::RuleContext::unreadable), an operation that needs all work to be
+    /// finished is refused.
     ///
     /// # Errors
     ///
@@ -73,9 +73,9 @@ impl<C: Checkpoint> Checkpoints<C> {
         })
     }
 
-    /// Changes a checkpoint by what an agent reports. Where a rule refuses that and the fence, or that there is none,
-    /// would let no write through, the error is that of the fence: an agent that was replaced is to stop, not to heed
-    /// the advice of a rule. The store checks the fence only where it writes.
+    /// Changes a checkpoint by an agent's report. If a rule refuses the report, and the fence or its lack
+    /// permits no write anyway, the error is that of the fence: an agent that was replaced must stop, not
+    /// follow the advice of a rule. The store checks the fence only when it writes.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         saved
     }
 
-    /// Fails if the view's fence, or that it has none, would let no write through.
+    /// Fails if the view's fence, or its lack of one, permits no write.
     pub(crate) fn check_fence(&self, key: &Key) -> Result<()> {
         let Some(claims) = self.store.claims() else {
             return Ok(());
@@ -113,7 +113,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         Claim::check(last.as_ref(), self.fence, self.now()).map_err(|error| error.with_key(key))
     }
 
-    /// Saves what `prepare` makes of the document that is there; `None` leaves it.
+    /// Saves the result of `prepare` for the present document; `None` leaves the document as it is.
     fn transact(
         &self,
         key: &Key,
@@ -127,8 +127,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             }
             Ok::<_, Error>(prepared)
         };
-        // Tracked files may be large. They are read before the lock is taken; the result counts if the checkpoint
-        // is then as it was.
+        // Tracked files may be large, so they are read before the lock is taken. The result is used if the
+        // checkpoint is still the same under the lock.
         let mut ahead = None;
         if self.tracking.is_some()
             && self.store.capabilities().excludes_processes
@@ -138,7 +138,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             ahead = Some((stored.revision, prepared));
         }
         let saved = crate::store::transact(&*self.store, key, |stored| {
-            // After this save the note names the new state, so this is the last chance to report it.
+            // After this save the note names the new state, so this is the last chance to report a rollback.
             let came_back = stored.and_then(|stored| self.told_of_rollback(key, stored));
             let of = stored.map(|stored| &stored.revision);
             let prepared = match ahead.take() {
@@ -160,14 +160,15 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when there is one, and the errors of [`CheckpointStore::put`](crate::store::CheckpointStore::put).
+    /// [`ErrorKind::Conflict`] when there is a checkpoint, and the errors of
+    /// [`CheckpointStore::put`](crate::store::CheckpointStore::put).
     pub fn create(&self, key: &Key, checkpoint: &C) -> Result<Saved> {
         self.put(key, checkpoint, PutMode::Edit, &Expect::Absent)
     }
 
-    /// Begins a task: saves its first checkpoint, or finds the one that is there and leaves it.
+    /// Begins a task: saves its first checkpoint, or returns an existing one unchanged.
     ///
-    /// The caller that finds one decides whether to [`resume`](Checkpoints::resume) it.
+    /// If there is one, the caller decides whether to [`resume`](Checkpoints::resume) it.
     ///
     /// # Errors
     ///
@@ -178,27 +179,27 @@ impl<C: Checkpoint> Checkpoints<C> {
                 return Ok(Begun::Found(Box::new(loaded)));
             }
             match self.create(key, checkpoint) {
-                // Another was faster between the two: find what it saved.
+                // Another process was faster: find the checkpoint that it saved.
                 Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {}
                 saved => return saved.map(Begun::Created),
             }
         }
     }
 
-    /// Saves a whole checkpoint, over what is expected there.
+    /// Saves a whole checkpoint, if the present state is as expected.
     ///
-    /// [`PutMode::Edit`] changes what differs in the text that is there and keeps what the type does
-    /// not know; [`PutMode::Replace`] writes a new text.
+    /// [`PutMode::Edit`] changes only what differs in the present text and keeps what the type does not know;
+    /// [`PutMode::Replace`] writes a new text.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when what is there is not what is expected, and those of
-    /// [`try_update`](Checkpoints::try_update) save [`ErrorKind::NotFound`].
+    /// [`ErrorKind::Conflict`] when the present state is not the expected one, and those of
+    /// [`try_update`](Checkpoints::try_update) except [`ErrorKind::NotFound`].
     pub fn put(&self, key: &Key, checkpoint: &C, mode: PutMode, expect: &Expect) -> Result<Saved> {
         self.put_after(key, checkpoint, mode, expect, None)
     }
 
-    /// Saves a new checkpoint that goes on from another one, which has the record of the files.
+    /// Saves a new checkpoint that continues another one and its fingerprints.
     ///
     /// # Errors
     ///
@@ -237,7 +238,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 }
 
-/// Adds what the typed view knows to what the store reports, and emits the events of a save.
+/// Completes the report of a save with that of the typed view, and emits its events.
 fn ended(key: &Key, saved: Result<(Saved, Option<Report>)>, began: Instant) -> Result<Saved> {
     let (saved, report) = saved.map_err(|error| {
         if let ErrorKind::Conflict { found, .. } = error.kind() {

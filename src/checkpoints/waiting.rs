@@ -1,4 +1,4 @@
-//! Until when a task waits: a line of its ledger, which is there before the report that says so is saved.
+//! Until when a task waits. The time is a line of its ledger, written before the report that states it is saved.
 
 use super::{Batch, Checkpoints};
 use crate::checkpoint::{
@@ -6,8 +6,9 @@ use crate::checkpoint::{
 };
 
 impl<C: Checkpoint> Checkpoints<C> {
-    /// Records until when the task waits by these reports, before they are saved: a checkpoint that says that it waits has
-    /// its time, wherever a process is killed. Reports that are refused leave nothing, and their save says why.
+    /// Records until when the task waits by these reports, before they are saved. So a checkpoint that says it
+    /// waits always has its time, even if the process is killed in between. If the reports are refused, nothing
+    /// is recorded, and saving them returns the reason.
     pub(crate) fn record_wait(
         &self,
         key: &Key,
@@ -35,8 +36,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         ledger.wait(report, &counted(&left, unreadable))
     }
 
-    /// The rest once they are saved: a wait for no time ends an earlier one, and what a save made of a report besides, such
-    /// as marks in place of secrets, is what its time rests on.
+    /// Completes the record after the reports are saved. A wait without a time ends an earlier one. The time is
+    /// recorded again if the save changed the hand-off that it refers to, for example by redacting secrets.
     pub(crate) fn complete_wait(
         &self,
         key: &Key,
@@ -61,7 +62,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
     }
 
-    /// The hand-off of a checkpoint as it is stored now.
+    /// The hand-off of the checkpoint as it is stored now.
     pub(crate) fn stored_handoff(&self, key: &Key) -> Result<Handoff> {
         let stored = self.stored(key)?;
         let current = self.current(key, &stored.document)?;
@@ -70,7 +71,7 @@ impl<C: Checkpoint> Checkpoints<C> {
     }
 }
 
-/// The hand-off with what could not be read, as a plan has it.
+/// The hand-off including unreadable items, as a plan uses it.
 fn counted<C: Checkpoint>(checkpoint: &C, unreadable: Vec<UnreadableItem>) -> Handoff {
     let mut handoff = checkpoint.handoff();
     handoff.count_in(unreadable, C::STATUS_IS_DERIVED);
@@ -78,7 +79,7 @@ fn counted<C: Checkpoint>(checkpoint: &C, unreadable: Vec<UnreadableItem>) -> Ha
     handoff
 }
 
-/// Who reports.
+/// The reporting agent as text.
 fn reporter(context: &OperationContext<'_>) -> String {
     match (context.agent, context.session) {
         (Some(agent), Some(session)) => format!("{agent}, session {session}"),

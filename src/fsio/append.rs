@@ -7,20 +7,20 @@ use super::{
     system,
 };
 
-/// Adds `bytes` at the end of a file, which is made with its folder when it is missing.
+/// Appends `bytes` to a file; creates the file and its folder if they are missing.
 ///
-/// Meant for records that a reader goes through line by line. A crash may leave the last line torn; so
-/// that it does not swallow the next one, a line end is written first when the file does not end with
-/// one. The caller keeps other writers away. A new file gets the mode of the file `like`: what it holds
-/// must not be wider open than what it was taken from.
+/// It is meant for records that a reader processes line by line. A crash may leave the last line torn. So that
+/// a torn line does not swallow the next one, a line end is written first if the file does not end with one.
+/// The caller must exclude other writers. The file gets no wider permissions than the file `like`, because its
+/// contents come from there.
 ///
 /// # Durability
 ///
-/// On success with [`Durability::Full`] the bytes survive a power cut.
+/// On success the bytes survive a power cut, unless `durability` is [`Durability::None`].
 ///
 /// # Errors
 ///
-/// [`FileError::NotAFile`], [`FileError::DiskFull`], [`FileError::Io`]. What was in the file before is
+/// [`FileError::NotAFile`], [`FileError::DiskFull`], [`FileError::Io`]. The earlier contents of the file are
 /// still there.
 pub(crate) fn append(
     path: &Path,
@@ -40,7 +40,7 @@ pub(crate) fn append(
                 path: path.to_path_buf(),
             });
         }
-        // One whose writer was killed before it synced the folder is as new as one that is not there.
+        // If the process that created the file died before it synced the folder, the name is not on disk yet.
         found => found.is_none_or(|found| !known_synced::lasts(&found)),
     };
     #[cfg(unix)]
@@ -51,7 +51,7 @@ pub(crate) fn append(
     if let Some(like) = like.map(look).transpose()?.flatten() {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
         options.mode(like.mode() & 0o666);
-        // It was begun when the file was wider open.
+        // The file was created when `like` had wider permissions.
         let wider = |before: &u32| before & !like.mode() & 0o777 != 0;
         narrowed = mode_before
             .filter(wider)
@@ -91,8 +91,8 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// Cuts a file back to its first `length` bytes, which it has all, and of later ones at most `most`: others were
-/// added by somebody else meanwhile, and stay.
+/// Truncates a file to its first `length` bytes, if it is longer by at most `most` bytes. If it is longer than
+/// that, another process added to it meanwhile, and nothing is removed.
 pub(crate) fn cut_back(path: &Path, length: u64, most: u64) -> Result<(), FileError> {
     let now = look(path)?.filter(std::fs::Metadata::is_file);
     let added = now.and_then(|now| now.len().checked_sub(length));

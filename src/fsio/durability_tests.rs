@@ -1,6 +1,7 @@
 //! Tests across processes: kills, full disks, other users, and how often a save waits for the disk.
 //!
-//! Each test starts this program again as a child that runs one of the functions at the end. Without the environment
+//! Each test starts this program again as a child that runs one of the functions at the end of the file.
+//! Without the environment variable that the parent sets, these functions do nothing.
 //! variable that the parent sets, these functions do nothing.
 
 use std::fs;
@@ -19,7 +20,7 @@ use super::{
 /// The folder that a child works in.
 const FOLDER: &str = "FSIO_CHILD_FOLDER";
 
-/// Goes past the capture of passing tests, so that a skipped test does not look like a passed one.
+/// Prints past the capture of passing tests, so that a skipped test does not look like a passed one.
 fn skipped(test: &str, why: &str) {
     let _ = writeln!(io::stderr(), "SKIPPED {test} ({why})");
 }
@@ -29,7 +30,7 @@ fn full_name(function: &str) -> String {
     format!("fsio::durability_tests::{function}")
 }
 
-/// This program as a command that runs one child function in `folder`; `wrapper` goes before it.
+/// A command that runs one child function of this program in `folder`, under the command `wrapper`.
 fn child_under(wrapper: &[&str], function: &str, folder: &Path) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = match wrapper {
@@ -72,7 +73,7 @@ fn child_folder() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// The child's report, which it prints on a line of its own, or all that it said instead.
+/// The report that the child prints on a line of its own, or its whole output if there is none.
 fn report(output: &Output) -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     match text.lines().find_map(|line| line.split_once("REPORT ")) {
@@ -96,7 +97,7 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A child that does not outlive a parent whose test fails.
+/// A child that is killed when its parent's test fails.
 struct Running(Child);
 
 impl Running {
@@ -143,7 +144,7 @@ fn a_pipe_does_not_hang_a_read_or_a_replace() {
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo");
-    // In a thread of its own, so that a hang is a failure and not a test run without end.
+    // Run in a thread, so that a hang fails the test instead of blocking the test run.
     let (send, receive) = std::sync::mpsc::channel();
     let path = pipe.clone();
     std::thread::spawn(move || {
@@ -183,7 +184,7 @@ fn a_killed_writer_leaves_a_whole_file_and_temps_that_sweep_removes() {
         wait_for("save", || {
             fs::metadata(&path).map(|found| found.ino()).ok() != before
         });
-        // Into every part of a save, which takes about a millisecond here.
+        // Hit every part of a save, which takes about a millisecond here.
         std::thread::sleep(Duration::from_micros(round * 137 % 3000));
         writer.kill();
 
@@ -209,7 +210,7 @@ fn a_killed_writer_leaves_a_whole_file_and_temps_that_sweep_removes() {
     assert_eq!(sweep(folder.path(), Duration::ZERO), most_temps);
     assert_eq!(temps(folder.path()), 0);
     assert!(path.is_file());
-    // And what a killed writer left behind keeps nobody from saving.
+    // The files that a killed writer left do not prevent a save.
     replace(&path, b"next", Present::Whatever).unwrap();
 }
 
@@ -310,7 +311,7 @@ fn who_may_not_write_a_file_may_not_replace_it() {
         return skipped(test, "only root can start a child as another user");
     }
     let folder = tempfile::tempdir().unwrap();
-    // The child's copy of this program lies where every user can run it.
+    // The child runs a copy of this program that every user can run.
     let program = folder.path().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let work = folder.path().join("work");
@@ -369,7 +370,7 @@ fn the_owner_of_a_file_stays_its_owner_when_root_saves_it() {
     assert_eq!(fs::read(&path).unwrap(), b"new");
 }
 
-/// The system calls of a child between its two marks, or none where there is no strace.
+/// The system calls of a child between its two marks; `None` without strace.
 fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
     let log = folder.join("trace");
     let log_text = log.to_str().unwrap();
@@ -396,7 +397,7 @@ fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
         .skip_while(|line| !line.contains("/mark-begin"))
         .skip(1)
         .take_while(|line| !line.contains("/mark-end"))
-        // After the thread's id; what other threads do meanwhile is none of ours.
+        // The line begins with the thread id. Calls of other threads are ignored.
         .filter_map(|line| line.split_once(char::is_whitespace))
         .filter(|(thread, _)| Some(*thread) == ours)
         .map(|(_, call)| call.trim_start());
@@ -406,7 +407,7 @@ fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
             .split_once(" resumed>")
             .filter(|_| line.starts_with("<..."));
         match (second_half, calls.last_mut()) {
-            // Another thread's call came between the halves of this one.
+            // A call of another thread came between the two halves of this one.
             (Some((_, rest)), Some(call)) => {
                 call.truncate(call.find(" <unfinished").unwrap_or(call.len()));
                 call.push_str(rest);
@@ -414,13 +415,13 @@ fn trace(test: &str, function: &str, folder: &Path) -> Option<Vec<String>> {
             _ => calls.push(line.to_owned()),
         }
     }
-    // A check of the standard library's own before each close, in debug builds only.
+    // The standard library checks the descriptor before each close, in debug builds only.
     calls.retain(|call| !call.contains("F_GETFD"));
     assert!(!calls.is_empty(), "no marks in the trace:\n{log}");
     Some(calls)
 }
 
-/// Where in the trace the first call that has all of `parts` is.
+/// The position of the first call in the trace that contains all of `parts`.
 fn position(calls: &[String], parts: &[&str]) -> usize {
     calls
         .iter()
@@ -476,8 +477,8 @@ fn a_replace_waits_for_the_disk_twice_and_in_the_right_order() {
     );
     assert!(!calls[sync_folder].contains(&format!("({temp})")), "{all}");
 
-    // Six that any durable replace needs, and four looks: what is there, how the new file was made,
-    // whether it is still there, what is there now.
+    // Six calls that any durable replace needs, and four checks: what is there, how the new file was created,
+    // whether the old one is still there, and what is there now.
     let counted = calls
         .iter()
         .filter(|call| !call.starts_with("close("))
@@ -537,10 +538,10 @@ fn each_new_folder_is_made_to_last_and_an_old_one_costs_one_look() {
     assert_eq!(calls.len() - again, 2, "{all}");
 }
 
-// ---- what the children run ----
+// ---- the functions that the children run ----
 
 fn mark(folder: &Path, name: &str) {
-    // A name that exists nowhere: it only shows up in the trace.
+    // The name does not exist; the failed open only marks the trace.
     let _ = fs::File::open(folder.join(name));
 }
 
@@ -559,7 +560,7 @@ fn child_holds_the_lock() {
     let holder = format!("pid {} agent child", std::process::id());
     let _lock = Lock::acquire(&folder.join("a.lock"), Duration::ZERO, &holder).unwrap();
     fs::write(folder.join("locked"), "").unwrap();
-    // Longer than any parent waits; one that died must not leave this for ever.
+    // This is longer than any parent waits, but ends if the parent died.
     std::thread::sleep(Duration::from_secs(120));
 }
 
@@ -650,7 +651,7 @@ fn child_replaces_once_without_syncs() {
 #[test]
 fn child_creates_folders() {
     let Some(folder) = child_folder() else { return };
-    // The test made this one just now, so it is made to last once.
+    // The test just created this folder, so it is synced once here.
     create_folder_durably(&folder).unwrap();
     mark(&folder, "mark-begin");
     create_folder_durably(&folder.join("a/b")).unwrap();

@@ -4,35 +4,35 @@ use std::time::Duration;
 
 use super::{OWN_FOLDER, Operation};
 
-/// What could not be done with a file.
+/// A failed file operation.
 ///
-/// The text of each variant names the path once and says what to do next; the operating system's words
-/// are in [`source`](std::error::Error::source) and are not repeated.
+/// The text of each variant names the path once and the next step. The message of the operating system is in
+/// [`source`](std::error::Error::source) and is not repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum FileError {
     /// The operating system refused an operation.
     #[error("cannot {operation} {}; {}", path.display(), next_step(source))]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         operation: Operation,
-        /// The file or folder it was done to; for a save this is the file being saved, not the temporary one.
+        /// The file or folder that it was done to; for a save this is the file being saved, not the temporary one.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// The disk, or the user's quota on it, has no room left. The file is as it was.
+    /// The disk, or the user's quota on it, has no room left. The file is unchanged.
     #[error(
         "disk full: cannot {operation} {}; what was there is unchanged, free some space and save again",
         path.display()
     )]
     DiskFull {
-        /// What was being done.
+        /// The operation that failed.
         operation: Operation,
         /// The file or folder that did not fit.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -44,21 +44,21 @@ pub(crate) enum FileError {
     NotDurable {
         /// The file that was replaced.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// A folder, pipe, socket or device stands where a file is expected.
+    /// There is a folder, pipe, socket or device where a file is expected.
     #[error("{} is not a regular file; move it away or choose another path", path.display())]
     NotAFile {
-        /// What is no file.
+        /// The path that is not a file.
         path: PathBuf,
     },
 
-    /// A file stands where a folder is expected.
+    /// There is a file where a folder is expected.
     #[error("{} is not a folder; move it away or choose another path", path.display())]
     NotAFolder {
-        /// What is no folder.
+        /// The path that is not a folder.
         path: PathBuf,
     },
 
@@ -71,18 +71,18 @@ pub(crate) enum FileError {
     DanglingLink {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
 
-    /// Symbolic links lead round in a circle, or through more links than any system follows.
+    /// Symbolic links form a loop, or there are more of them than any system follows.
     #[error("{} is a symbolic link that never arrives at a file; mend or remove the link", path.display())]
     LinkLoop {
         /// The link.
         path: PathBuf,
     },
 
-    /// The file is larger than the caller is willing to read.
+    /// The file is larger than the caller's limit.
     #[error(
         "{} has {size} bytes or more, and the limit is {limit}; raise the limit or shorten the file",
         path.display()
@@ -90,13 +90,13 @@ pub(crate) enum FileError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size, or how much of it was seen when reading stopped.
+        /// Its size, or the number of bytes read until the limit was exceeded.
         size: u64,
-        /// The limit that was given.
+        /// The caller's limit.
         limit: u64,
     },
 
-    /// The file is write-protected. A rename would go through all the same and silently undo the protection.
+    /// The file is write-protected. A rename would succeed anyway and silently remove the protection.
     #[error("{} is write-protected; make it writable (chmod u+w) if it may be changed", path.display())]
     WriteProtected {
         /// The file.
@@ -111,19 +111,19 @@ pub(crate) enum FileError {
     Busy {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// The file system has no locks, so writers could not be kept apart.
+    /// The file system has no locks, so writers could not exclude each other.
     #[error(
         "{}: this file system has no locks, so two writers could overwrite each other's work; keep the store on a local disk, or say that there is one writer only",
         path.display()
     )]
     NoLocks {
-        /// The sidecar that could not be locked.
+        /// The lock file that could not be locked.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
@@ -136,28 +136,28 @@ pub(crate) enum FileError {
     LeadsOutside {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
 
-    /// Somebody else holds the lock, and the wait for it is over.
+    /// Another process still held the lock when the timeout ended.
     #[error(
         "gave up waiting for the lock {} after {waited:.1?}{}; let the holder finish or stop it, then try again",
         lock.display(),
         held_by(holder.as_deref(), *held_for)
     )]
     Locked {
-        /// The sidecar that is locked. It is never deleted, and deleting it by hand frees nothing.
+        /// The lock file. It is never deleted, and deleting it by hand does not release the lock.
         lock: PathBuf,
-        /// How long was waited.
+        /// How long this process waited.
         waited: Duration,
-        /// What the holder said of itself; none where the system lets nobody read a locked file (Windows).
+        /// The holder's name; `None` where the system does not let others read a locked file (Windows).
         holder: Option<String>,
-        /// For how long it has held the lock, by the file's time stamp.
+        /// How long the holder has held the lock, by the time stamp of the file.
         held_for: Option<Duration>,
     },
 
-    /// The file is no longer the one that was read and compared: nothing was written.
+    /// The file is no longer the one that was read and compared. Nothing was written.
     #[error(
         "{} was changed by another program in the meantime; nothing was written, read it again and redo the change",
         path.display()
@@ -169,7 +169,7 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
-    /// The file, folder or lock that it is about.
+    /// The file, folder or lock that the error concerns.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Io { path, .. }
@@ -189,7 +189,7 @@ impl FileError {
         }
     }
 
-    /// The failure in a word.
+    /// The failure as a word.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } => "io",
@@ -208,9 +208,10 @@ impl FileError {
         }
     }
 
-    /// An error of the operating system, told apart by what the user can do about it.
+    /// The error of an operating system call, classified by what the user can do about it.
     pub(crate) fn io(operation: Operation, path: &Path, source: io::Error) -> Self {
-        // What stands in the place of a folder of ours is for its owner to move; else the path itself is wrong.
+        // If a file is in the place of one of our folders, its owner must move it. Otherwise the path itself is
+        // wrong.
         let in_the_way = || {
             let mut ours = path.ancestors();
             ours.find(|above| above.metadata().is_ok_and(|found| !found.is_dir()))
@@ -248,7 +249,7 @@ impl FileError {
         }
     }
 
-    /// The error of a sync of what is in place already.
+    /// The error of syncing contents that are already in place.
     pub(crate) fn not_durable(self, place: &Path) -> Self {
         match self {
             Self::Io { source, .. } | Self::DiskFull { source, .. } => Self::NotDurable {
@@ -259,7 +260,7 @@ impl FileError {
         }
     }
 
-    /// Whether a sync failed: what was to be synced is there, and may not last.
+    /// Whether a sync failed: the data is there but may not survive a power cut.
     pub(crate) fn is_of_a_sync(&self) -> bool {
         let of_sync =
             |operation: &Operation| matches!(operation, Operation::Sync | Operation::SyncFolder);
@@ -269,8 +270,8 @@ impl FileError {
         }
     }
 
-    /// The error of a step on the way to a save: the file itself is as it was, whatever may not last of what
-    /// the step did.
+    /// The error of a step before the actual save: the file itself is unchanged, even if the result of the step
+    /// is not durable.
     pub(crate) fn of_a_step(self) -> Self {
         match self {
             Self::NotDurable { path, source } => {
@@ -280,7 +281,7 @@ impl FileError {
         }
     }
 
-    /// The same as a function for `map_err`.
+    /// The same as [`io`](Self::io), as a function for `map_err`.
     pub(crate) fn on(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::io(operation, path, source)
     }

@@ -5,27 +5,26 @@ use super::folder_handle::sync_folder;
 use super::resolve::{look, parent_of};
 use super::{Durability, FileError, Operation, Present, Replace, known_synced, system};
 
-/// The name of the hidden folder that holds our own files: locks, history, what is not the user's.
+/// The name of the hidden folder for our own files, such as locks and history.
 pub(crate) const OWN_FOLDER: &str = ".agent-checkpoint";
 
-/// Creates a folder and its missing parents; of our own also what [`ignore`] writes.
+/// Creates a folder and its missing parents. In our own folder it also writes what [`ignore`] writes.
 ///
 /// # Durability
 ///
-/// The parent of each new folder is synced, so that the folder is still there after a power cut. When
-/// the folder exists this is one look and no sync; but where another program made it just now, which may have
-/// been killed before it synced, the parent is synced all the same.
+/// The parent of each new folder is synced, so that the folder survives a power cut. For an existing folder
+/// this is one system call and no sync. But if this process does not know that the folder's name is synced, the
+/// parent is synced anyway: the process that created it may have died before its sync.
 ///
 /// # Errors
 ///
-/// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`],
-/// [`FileError::Io`].
+/// [`FileError::NotAFolder`] when something else is in the way, [`FileError::DiskFull`], [`FileError::Io`].
 pub(crate) fn create_folder_durably(path: &Path) -> Result<(), FileError> {
     create(path, Durability::Full)
 }
 
-/// Creates a folder and its missing parents; of our own also what [`ignore`] writes. Without waiting for the disk: for
-/// what may be lost in a power cut.
+/// Creates a folder and its missing parents without syncs, for contents that may be lost in a power cut. In our
+/// own folder it also writes what [`ignore`] writes.
 ///
 /// # Errors
 ///
@@ -43,7 +42,7 @@ fn create(path: &Path, durability: Durability) -> Result<(), FileError> {
             Ok(found) if found.is_dir() => {
                 if durably && !known_synced::lasts(&found) {
                     match sync_name_of(at) {
-                        // Who may not open its parent did not make it.
+                        // A user who may not open the parent did not create the folder.
                         Err(FileError::Io { source, .. })
                             if source.kind() == io::ErrorKind::PermissionDenied => {}
                         synced => synced?,
@@ -67,14 +66,14 @@ fn create(path: &Path, durability: Durability) -> Result<(), FileError> {
     for folder in missing.into_iter().rev() {
         match system::create_dir(folder) {
             Ok(()) => {}
-            // Somebody was faster. They may not have synced it yet, and this caller relies on it.
+            // Another process was faster. It may not have synced the folder yet, and this caller relies on it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             Err(error) => return Err(FileError::io(Operation::CreateFolder, folder, error)),
         }
         if durably {
             sync_name_of(folder)?;
         }
-        // Also where somebody removed it since the lock was taken.
+        // This is also needed if the folder was removed after the lock was taken.
         if is_own(folder) {
             ignore(folder, durability)?;
         }
@@ -86,14 +85,15 @@ fn is_own(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == OWN_FOLDER)
 }
 
-/// Makes the name of a folder last. That of our own is noted when it is whole, and is looked at again until then.
+/// Syncs the name of a folder. For our own folder this is only remembered once the folder is complete, so it is
+/// checked again until then.
 fn sync_name_of(folder: &Path) -> Result<(), FileError> {
-    // The root of everything has no name, nor has where a relative path begins.
+    // The root and the start of a relative path have no name.
     if folder.file_name().is_none() {
         return Ok(());
     }
     sync_folder(parent_of(folder))?;
-    // It is a matter of a later look whether this is known, so it may fail.
+    // Best effort: if this fails, the next call syncs again.
     if !is_own(folder)
         && let Ok(found) = system::metadata(folder)
     {
@@ -102,13 +102,13 @@ fn sync_name_of(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What git is to ignore of our own folder: all but the dropped logs, which a clone needs to know what was done.
+/// The `.gitignore` of our own folder: everything but the dropped logs, which a clone needs to know what was done.
 const IGNORED: &str = "*\n!/overflow/\n!/overflow/**\n.agent-checkpoint-*.tmp\n";
 
-/// What earlier versions of this library wrote.
+/// The `.gitignore` that earlier versions of this library wrote.
 const ALL_IGNORED: [&[u8]; 2] = [b"*\n", b"*"];
 
-/// Creates a folder of our own, and keeps it out of version control as [`ignore`] does.
+/// Creates our own folder, and excludes it from version control as [`ignore`] does.
 ///
 /// # Errors
 ///
@@ -122,8 +122,8 @@ pub(crate) fn own_folder(own: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Keeps a folder of our own out of version control, but for the dropped logs. A `.gitignore` that is there already
-/// is left alone, unless it is the one of an earlier version, which ignored these as well.
+/// Excludes our own folder, except for the dropped logs, from version control. An existing `.gitignore` is
+/// kept, unless it is that of an earlier version, which also ignored the logs.
 ///
 /// # Errors
 ///
@@ -144,7 +144,7 @@ pub(crate) fn ignore(own: &Path, durability: Durability) -> Result<(), FileError
     };
     let replace = Replace::new(&path, present).durability(durability);
     match replace.write(IGNORED.as_bytes()) {
-        // Somebody was faster: it is there, which is all that was wanted.
+        // Another process was faster; its file is just as good.
         Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
         Err(error) => Err(error),
     }
@@ -221,7 +221,7 @@ mod tests {
             own_folder(&own).unwrap();
             assert_eq!(fs::read(&ignore).unwrap(), changed.as_bytes());
         }
-        // That of an earlier version kept the dropped logs out of every clone.
+        // The `.gitignore` of an earlier version kept the dropped logs out of every clone.
         for earlier in ["*\n", "*"] {
             fs::write(&ignore, earlier).unwrap();
             own_folder(&own).unwrap();

@@ -1,4 +1,4 @@
-//! A folder whose names are made to last.
+//! Syncs the names in a folder.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{FileError, Operation, system};
 
-/// Makes the names in a folder last.
+/// Syncs a folder, so that the names in it survive a power cut.
 ///
 /// # Errors
 ///
@@ -20,8 +20,8 @@ pub(crate) fn sync_folder(folder: &Path) -> Result<(), FileError> {
         .map_err(FileError::on(Operation::SyncFolder, folder))
 }
 
-/// An open folder that can be synced. It is opened *before* a file in it is touched, so that a folder
-/// that cannot be opened is an error while everything is still as it was.
+/// An open folder that can be synced. It is opened *before* a file in it is changed, so that a folder that
+/// cannot be opened is an error while everything is still unchanged.
 pub(super) struct FolderHandle {
     file: File,
     path: PathBuf,
@@ -37,7 +37,7 @@ impl FolderHandle {
         }))
     }
 
-    /// Windows cannot sync a folder: NTFS journals its entries by itself.
+    /// Windows cannot sync a folder: NTFS journals its entries.
     #[cfg(not(unix))]
     #[allow(clippy::unnecessary_wraps)]
     pub(super) fn open(_folder: &Path) -> Result<Option<Self>, FileError> {
@@ -46,8 +46,8 @@ impl FolderHandle {
 
     pub(super) fn sync(&self) -> io::Result<()> {
         match system::sync_folder(&self.file, &self.path) {
-            // File systems that have no sync for folders (some network and FUSE ones) say so with
-            // EINVAL or ENOTSUP. There is nothing that could be done better there.
+            // File systems that cannot sync folders (some network and FUSE ones) report EINVAL or ENOTSUP.
+            // Nothing better can be done there.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -3,19 +3,18 @@ use std::path::Path;
 
 use super::{Durability, FileError, Operation, Present, Replace, system};
 
-/// Makes a hard link to a file, in a folder that is there, if the name is not taken; says whether it was free.
+/// Makes a hard link to a file in an existing folder, if the name is free; returns whether it was.
 ///
-/// No byte is copied, and when the file is replaced by a rename the link keeps the old contents.
+/// No bytes are copied. When the file is replaced by a rename, the link keeps the old contents.
 ///
 /// # Durability
 ///
-/// Nothing waits for the disk: after a power cut the link may be missing. What it leads to is as
-/// durable as the file was.
+/// There is no sync, so the link may be missing after a power cut. Its contents are as durable as the file was.
 ///
 /// # Errors
 ///
-/// [`FileError::Io`]; its source says `Unsupported`, `PermissionDenied` or other things where the file system
-/// has no links: then [`copy`] does.
+/// [`FileError::Io`]. Its source is `Unsupported`, `PermissionDenied` or another error on a file system without
+/// hard links; use [`copy`] there.
 pub(crate) fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
     match system::hard_link(from, to) {
         Ok(()) => Ok(true),
@@ -24,18 +23,18 @@ pub(crate) fn link(from: &Path, to: &Path) -> Result<bool, FileError> {
     }
 }
 
-/// Writes `bytes`, which are the contents of the file `from`, to a name that is not taken, with the mode and
-/// the time of last change of that file; says whether the name was free.
+/// Writes `bytes`, the contents of the file `from`, to a free name, with the mode and the modification time of
+/// that file; returns whether the name was free.
 ///
-/// For file systems without hard links, and where other programs write into files in place.
+/// It is for file systems without hard links, and for places where other programs write into files in place.
 ///
 /// # Durability
 ///
-/// The contents wait for the disk as `durability` says, and are whole under the name or not there.
+/// The contents are synced as `durability` says. The new name has the whole contents or does not exist.
 ///
 /// # Errors
 ///
-/// As [`Replace::write`], but for [`FileError::NotDurable`]: after every error there is no copy.
+/// As [`Replace::write`], except [`FileError::NotDurable`]: after every error there is no copy.
 pub(crate) fn copy(
     from: &Path,
     bytes: &[u8],
@@ -50,7 +49,7 @@ pub(crate) fn copy(
     match copied {
         Ok(_) => Ok(true),
         Err(FileError::Changed { .. }) => Ok(false),
-        // It is in place, but who cannot rely on it does not want it.
+        // The copy is in place, but a copy that is not durable is of no use to the caller.
         Err(error @ FileError::NotDurable { .. }) => {
             let _ = system::remove_file(to);
             Err(error.of_a_step())
@@ -73,13 +72,13 @@ mod tests {
         assert!(copy(&file, b"old", &copied, Durability::Data).unwrap());
         let modified = |path| fs::metadata(path).unwrap().modified().unwrap();
         assert_eq!(modified(&file), modified(&copied));
-        // A name that is taken stays what it is.
+        // An existing file of that name does not change.
         assert!(!link(&file, &copied).unwrap());
         assert!(!copy(&file, b"x", &linked, Durability::None).unwrap());
         super::super::replace(&file, b"new", Present::Whatever).unwrap();
         assert_eq!(fs::read(&linked).unwrap(), b"old");
         assert_eq!(fs::read(&copied).unwrap(), b"old");
-        // Written in place, a link changes with the file, and a copy does not.
+        // If the file is written in place, a link changes with it, and a copy does not.
         assert!(link(&file, &folder.path().join("d")).unwrap());
         fs::write(&file, "cut").unwrap();
         assert_eq!(fs::read(folder.path().join("d")).unwrap(), b"cut");

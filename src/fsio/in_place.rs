@@ -5,25 +5,24 @@ use std::path::{Path, PathBuf};
 use super::resolve::{look, look_plain, refuse_strange};
 use super::{FileError, Operation, system};
 
-/// A small file that is written in place, without waiting for the disk: for notes that have a checksum, so that a
-/// torn one is none.
+/// A small file that is written in place and not synced, for notes with a checksum: a torn note is ignored.
 pub(crate) struct InPlace {
     file: File,
     path: PathBuf,
 }
 
 impl InPlace {
-    /// Opens a file for writing, in a folder that is there; a new one gets the mode of the file `like`. One that
-    /// another user made, and that this one may not write, is made anew. A symbolic or hard link is refused: it
-    /// leads into somebody's file.
+    /// Opens a file in an existing folder for writing; a new file gets the mode of the file `like`. A file of
+    /// another user that this user may not write is created again. A symbolic or hard link is refused, because
+    /// it leads to a file that is not ours.
     pub(crate) fn open(path: &Path, like: &Path) -> Result<Self, FileError> {
         let opened = Self::open_any(path, like)?;
-        // Opening what is there changes nothing.
+        // Opening an existing file changes nothing, so checking afterwards is safe.
         refuse_strange(path)?;
         Ok(opened)
     }
 
-    /// Opens a file that is there, for reading and writing; `None` where it is not.
+    /// Opens an existing file for reading and writing; `None` if it does not exist.
     pub(crate) fn open_present(path: &Path) -> Result<Option<Self>, FileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
@@ -38,7 +37,7 @@ impl InPlace {
         }))
     }
 
-    /// Reads up to `most` bytes from the beginning, in one call.
+    /// Reads up to `most` bytes from the beginning in one system call.
     pub(crate) fn read(&self, most: usize) -> Result<Vec<u8>, FileError> {
         let mut bytes = vec![0; most];
         let read = system::read(&self.path, || system::read_at(&self.file, &mut bytes, 0));
@@ -47,7 +46,7 @@ impl InPlace {
     }
 
     fn open_any(path: &Path, like: &Path) -> Result<Self, FileError> {
-        // For writing alone, opening a pipe would wait for somebody who reads it.
+        // Opening a pipe only for writing would wait for a reader.
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         match system::open_plain(&mut options, Operation::Open, path) {
@@ -60,7 +59,7 @@ impl InPlace {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 system::remove_file(path).map_err(FileError::on(Operation::Remove, path))?;
             }
-            // A link to nothing is not found either.
+            // A dangling link is reported as not found, too.
             Err(error) if error.kind() == io::ErrorKind::NotFound => refuse_strange(path)?,
             Err(error) => return Err(FileError::io(Operation::Open, path, error)),
         }
@@ -80,7 +79,7 @@ impl InPlace {
         })
     }
 
-    /// Writes bytes at an offset, in one call.
+    /// Writes bytes at an offset in one system call.
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), FileError> {
         let written = system::write_at(&self.file, &self.path, bytes, offset);
         let written = written.map_err(FileError::on(Operation::Write, &self.path))?;

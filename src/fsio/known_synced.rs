@@ -1,4 +1,4 @@
-//! What this process knows to be synced, and of which files a sync failed.
+//! What this process knows to be synced, and the files whose sync failed.
 
 pub(crate) use known::{ends_synced, inode_text, lasts, note, note_end};
 pub(super) use known::{has_failed, note_failed};
@@ -11,16 +11,17 @@ mod known {
     use std::sync::{Mutex, PoisonError};
     use std::time::SystemTime;
 
-    /// How many are remembered. More are forgotten all at once, and cost a sync each when they come up again.
+    /// The most files that are remembered. Beyond that all are forgotten, and each costs a sync when it is
+    /// needed again.
     const MOST: usize = 4096;
 
-    /// Device, inode and, where the file system keeps it, the time of creation: an inode is used again once its file
-    /// is gone.
+    /// Device, inode and, if the file system has it, the creation time: an inode number is reused after its
+    /// file is removed.
     type InodeId = (u64, u64, Option<SystemTime>);
 
     static SYNCED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
 
-    /// Of files that only grow: how long each was when all of it was synced.
+    /// The length up to which a file that only grows is synced.
     static ENDS: Mutex<BTreeMap<InodeId, u64>> = Mutex::new(BTreeMap::new());
 
     static FAILED: Mutex<BTreeSet<InodeId>> = Mutex::new(BTreeSet::new());
@@ -29,8 +30,8 @@ mod known {
         (found.dev(), found.ino(), found.created().ok())
     }
 
-    /// Which inode this is, for a note of ours: `None` where the file system does not keep when it was made, so that it
-    /// may be another one by now.
+    /// The identity of a file as text, for a note of ours. `None` if the file system has no creation times,
+    /// because the inode number may then be reused.
     pub(crate) fn inode_text(found: &Metadata) -> Option<String> {
         let made = found.created().ok()?.duration_since(SystemTime::UNIX_EPOCH);
         let made = made.ok()?.as_nanos();
@@ -42,7 +43,7 @@ mod known {
         set.contains(&inode_id(found))
     }
 
-    /// Notes that the name of a folder, or of a file of ours that only grows or is replaced, is synced.
+    /// Remembers that the name is synced: that of a folder, or of a file of ours that only grows or is replaced.
     pub(crate) fn note(found: &Metadata) {
         let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
         if synced.len() >= MOST {
@@ -51,12 +52,12 @@ mod known {
         synced.insert(inode_id(found));
     }
 
-    /// Whether this process knows that the name lasts.
+    /// Whether this process knows that the name is synced.
     pub(crate) fn lasts(found: &Metadata) -> bool {
         has(&SYNCED, found)
     }
 
-    /// Notes that all of a file that only grows is synced, up to its present end.
+    /// Remembers that a file that only grows is synced up to its present end.
     pub(crate) fn note_end(found: &Metadata) {
         let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
         if ends.len() >= MOST {
@@ -65,14 +66,14 @@ mod known {
         ends.insert(inode_id(found), found.len());
     }
 
-    /// Whether this process knows that, and nobody added anything since.
+    /// Whether this process knows that the file is synced up to its end, and nothing was added since.
     pub(crate) fn ends_synced(found: &Metadata) -> bool {
         let ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
         ends.get(&inode_id(found)) == Some(&found.len())
     }
 
-    /// Notes that a sync of this file failed: the system may have dropped what it could not write, so a later sync
-    /// that succeeds tells nothing.
+    /// Remembers that a sync of this file failed. The system may have dropped the data that it could not write,
+    /// so a later successful sync proves nothing.
     pub(in crate::fsio) fn note_failed(found: &Metadata) {
         let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.len() >= MOST {
@@ -86,8 +87,8 @@ mod known {
     }
 }
 
-/// Elsewhere a folder cannot be synced, so there is nothing to know of names; and a sync that failed may be tried
-/// again.
+/// On other systems a folder cannot be synced, so there is nothing to remember about names; and a failed sync
+/// may be repeated.
 #[cfg(not(unix))]
 mod known {
     use std::fs::Metadata;
@@ -100,7 +101,7 @@ mod known {
 
     pub(crate) fn note_end(_: &Metadata) {}
 
-    /// Not known, since a file cannot be told from the next one of its name.
+    /// Unknown, because a file cannot be distinguished from a later one with the same name.
     pub(crate) fn ends_synced(_: &Metadata) -> bool {
         false
     }

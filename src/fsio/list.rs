@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::{FileError, Operation, system};
 
-/// The entries of a folder, in no order; none when there is no such folder.
+/// The entries of a folder, in no particular order; empty if there is no such folder.
 ///
 /// # Errors
 ///
-/// [`FileError::Io`], for anything but a missing folder.
+/// [`FileError::Io`], for any failure other than a missing folder.
 pub(crate) fn list(folder: &Path) -> Result<Vec<DirEntry>, FileError> {
     let entries = match system::read_dir(folder) {
         Ok(entries) => entries,
@@ -21,7 +21,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<DirEntry>, FileError> {
         .collect()
 }
 
-/// The names in a folder, in no order; none when there is no such folder.
+/// The names in a folder, in no particular order; empty if there is no such folder.
 ///
 /// # Errors
 ///

@@ -7,28 +7,28 @@ use super::queue::Place;
 use super::resolve::{is_plain, look_plain, not_plain, parent_of};
 use super::{FileError, Operation, create_folder_durably, seam, system};
 
-/// How many bytes of the sidecar name the holder. Always all of them are written, so that no tail of an
-/// earlier, longer name is left and the file never changes its size.
+/// How many bytes of the lock file name the holder. All of them are written each time, so that nothing of an
+/// earlier, longer name remains and the file never changes its size.
 const NAME_WIDTH: usize = 128;
 
-/// How many bytes after that name the file that the lock is for.
+/// How many bytes after the holder name the file that the lock is for.
 const LABEL_WIDTH: usize = 384;
 
-/// How many bytes after that say when what belongs to the file was swept.
+/// How many bytes after that state when abandoned temporary files of that file were last removed.
 const SWEPT_WIDTH: usize = 32;
 
-/// For how long the name of the holder is not written anew by the same one. A waiter is told from when on the lock is
-/// held by the time of that writing, so it is told at most so much too much.
+/// How long the same holder does not rewrite its name. The time of that write tells a waiter since when the
+/// lock is held, so the stated time can be too long by this much.
 const NAME_AGE: Duration = Duration::from_secs(1);
 
 /// An exclusive advisory lock, held from [`acquire`](Lock::acquire) until it is dropped.
 ///
-/// The lock is on a *sidecar*, a file beside the data that is never deleted: a lock on the data file
-/// itself would be void as soon as that file is replaced by rename. It excludes other threads of this
-/// process as well as other processes, and the operating system frees it when its holder dies.
+/// The lock is on a separate *lock file* beside the data, which is never deleted: a lock on the data file
+/// itself would be void as soon as a rename replaces that file. It excludes other threads of this process as
+/// well as other processes, and the operating system releases it when its holder dies.
 ///
-/// It binds only those who take it. A person with an editor does not; what that means is in
-/// `docs/durability.md`.
+/// It only excludes programs that take it, not for example a person with an editor. `docs/durability.md`
+/// describes what that means.
 #[derive(Debug)]
 #[must_use = "the lock is free again as soon as this is dropped"]
 pub(crate) struct Lock {
@@ -39,15 +39,15 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits up to `deadline` for the lock on `sidecar`, creating the file and its folder if need be.
-    /// Those who wait are served in about the order in which they came.
+    /// Waits up to `deadline` for the lock on the file `sidecar`, and creates that file and its folder if
+    /// necessary. Waiters get the lock in about the order in which they came.
     ///
-    /// `holder` says who asks, for the error message of others: `pid 123 agent builder`.
+    /// `holder` names the caller in the error messages of others: `pid 123 agent builder`.
     ///
     /// # Errors
     ///
-    /// [`FileError::Locked`] when somebody else still holds it at the deadline; [`FileError::Io`] and
-    /// [`FileError::DiskFull`] when the sidecar cannot be created, opened or locked.
+    /// [`FileError::Locked`] when another process still holds it at the deadline; [`FileError::Io`] and
+    /// [`FileError::DiskFull`] when the lock file cannot be created, opened or locked.
     pub(crate) fn acquire(
         sidecar: &Path,
         deadline: Duration,
@@ -61,7 +61,7 @@ impl Lock {
             while !(is_our_turn && try_lock(&file, sidecar)?) {
                 let waited = started.elapsed();
                 let Some(left) = deadline.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                    // The last try is made whoever's turn it is.
+                    // Make the last attempt even if it is another waiter's turn.
                     if !is_our_turn && try_lock(&file, sidecar)? {
                         break;
                     }
@@ -82,19 +82,19 @@ impl Lock {
         }
     }
 
-    /// Names nobody any more as the last holder.
+    /// Clears the name of the last holder.
     pub(crate) fn forget_holder(&self) {
         let _ = system::write_at(&self.file, &self.sidecar, &padded(""), 0);
     }
 
-    /// What the file is called that the lock is for, as its first user wrote it: sidecars of names that
-    /// differ only in upper and lower case are one. `None` where nobody had written it, or it cannot be read.
+    /// The name of the file that the lock is for, as its first user spelled it: names that differ only in case
+    /// share one lock file. `None` if no name was written, or it cannot be read.
     #[must_use]
     pub(crate) fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// Says what the file is called that the lock is for. A label too long to be kept is left out.
+    /// Writes the name of the file that the lock is for. A name that is too long is not written.
     pub(crate) fn set_label(&self, label: &str) {
         if label.len() < LABEL_WIDTH {
             let mut whole = vec![b'\n'; LABEL_WIDTH];
@@ -103,12 +103,12 @@ impl Lock {
         }
     }
 
-    /// When abandoned files of the file that the lock is for were last removed, whoever did that.
+    /// When abandoned temporary files were last removed, by any process.
     pub(crate) fn swept(&self) -> Option<SystemTime> {
         self.swept
     }
 
-    /// Says that they are removed now, unless the clock is before its time.
+    /// Records that they were removed now.
     pub(crate) fn set_swept(&self) {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let text = format!(
@@ -120,8 +120,8 @@ impl Lock {
         let _ = system::write_at(&self.file, &self.sidecar, text.as_bytes(), offset as u64);
     }
 
-    /// The lock, unless the file that was locked is no longer the one that `sidecar` names: somebody
-    /// cleaned up (`git clean -X`) between our open and our lock, and others would lock the new file.
+    /// The lock, if the locked file still has the name `sidecar`. It may have been removed (`git clean -X`)
+    /// between our open and our lock; others would then lock the new file.
     fn held(
         file: File,
         opened: &Metadata,
@@ -137,8 +137,8 @@ impl Lock {
         let name = padded(holder);
         let age = named.modified().ok().and_then(|at| at.elapsed().ok());
         if !head.starts_with(&name) || age.is_none_or(|age| age >= NAME_AGE) {
-            // The name is for people. A full disk must not keep anybody from locking, so it may fail. One write in
-            // place and no sync: it means something only while its writer lives.
+            // The name is for people. A full disk must not prevent locking, so this write may fail. It is not
+            // synced, because it is only valid while its writer lives.
             let _ = system::write_at(&file, sidecar, &name, 0);
         }
         Ok(Some(Self {
@@ -165,14 +165,14 @@ fn label_in(head: &[u8]) -> Option<String> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Not left to the close: a child process that another thread is just starting may hold a copy
-        // of the file, which would keep the lock until its exec.
+        // Unlock explicitly instead of by closing: a child process that another thread is just starting may
+        // hold a copy of the descriptor, which would keep the lock until its exec.
         let _ = self.file.unlock();
     }
 }
 
 fn open(sidecar: &Path) -> Result<(File, Metadata), FileError> {
-    // Elsewhere an open follows a link.
+    // On other systems an open follows a link.
     #[cfg(not(unix))]
     super::resolve::refuse_strange(sidecar)?;
     let mut options = OpenOptions::new();
@@ -183,7 +183,7 @@ fn open(sidecar: &Path) -> Result<(File, Metadata), FileError> {
             create_folder_durably(parent_of(sidecar))?;
             open()
         }
-        // Created by another user: it can be locked all the same, only our name does not get in.
+        // The file was created by another user. It can still be locked, but our name cannot be written.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let mut options = OpenOptions::new();
             system::open_plain(options.read(true), Operation::Open, sidecar).map_err(|_| error)
@@ -219,16 +219,16 @@ fn try_lock(file: &File, sidecar: &Path) -> Result<bool, FileError> {
     }
 }
 
-/// Whether the file system refused a lock because it has none (`ENOLCK`, `ENOTSUP`, `ENOSYS`).
+/// Whether the file system has no locks (`ENOLCK`, `ENOTSUP`, `ENOSYS`).
 fn has_no_locks(error: &io::Error) -> bool {
     const ENOLCK: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
     error.kind() == io::ErrorKind::Unsupported
         || (cfg!(unix) && error.raw_os_error() == Some(ENOLCK))
 }
 
-/// What the sidecar's name leads to, if that is still the file that was locked.
+/// The metadata of the file named `sidecar`, if that is still the locked file.
 fn still_named(locked: &Metadata, sidecar: &Path) -> Result<Option<Metadata>, FileError> {
-    // A link may have been put there since it was opened.
+    // A link may have replaced it since it was opened.
     let named = look_plain(sidecar)?;
     #[cfg(unix)]
     {
@@ -236,14 +236,14 @@ fn still_named(locked: &Metadata, sidecar: &Path) -> Result<Option<Metadata>, Fi
         let id = |found: &Metadata| (found.dev(), found.ino());
         Ok(named.filter(|named| id(named) == id(locked)))
     }
-    // Elsewhere a file that is open is not deleted.
+    // On other systems an open file cannot be deleted.
     #[cfg(not(unix))]
     {
         Ok(Some(named.unwrap_or_else(|| locked.clone())))
     }
 }
 
-/// The name of a holder, as long as all are.
+/// The name of a holder, padded or cut to the fixed width.
 fn padded(holder: &str) -> [u8; NAME_WIDTH] {
     let mut name = [b' '; NAME_WIDTH];
     name[NAME_WIDTH - 1] = b'\n';
@@ -257,7 +257,7 @@ fn padded(holder: &str) -> [u8; NAME_WIDTH] {
     name
 }
 
-/// The process in what a holder wrote: `process 123`, or `builder (process 123)`. A text that was cut has none.
+/// The process id in a holder's name: `process 123`, or `builder (process 123)`. A name that was cut has none.
 pub(crate) fn pid_of(holder: Option<&str>) -> Option<u32> {
     let holder = holder?;
     let named = holder
@@ -267,14 +267,14 @@ pub(crate) fn pid_of(holder: Option<&str>) -> Option<u32> {
     process.strip_prefix("process ")?.parse().ok()
 }
 
-/// What the holder wrote, and how long ago.
+/// The name that the holder wrote, and how long ago.
 fn read_holder(file: &File) -> (Option<String>, Option<Duration>) {
     let mut name = [0; NAME_WIDTH];
-    // On Windows nobody but the holder can read a locked file: then there is no name to tell.
+    // On Windows only the holder can read a locked file, so there is no name.
     let Ok(size) = system::read_at(file, &mut name, 0) else {
         return (None, None);
     };
-    // Whatever is in there ends up in a terminal: no control characters.
+    // The text may be printed to a terminal, so it must not contain control characters.
     let text: String = String::from_utf8_lossy(name.get(..size).unwrap_or_default())
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })

@@ -1,13 +1,13 @@
-//! Files that survive: durable replace, limited read, sidecar lock.
+//! Durable file operations: replace, limited read, lock.
 //!
 //! This module moves bytes and does not know what they mean. It promises:
 //!
-//! - a file is replaced whole or not at all, whatever dies in between ([`Replace`]);
-//! - nothing but "there is no such file" is taken for an absent file ([`read_limited`]);
-//! - two writers that use the same sidecar exclude each other, across threads and processes ([`Lock`]);
-//! - what a killed writer leaves behind has a name only we use, and [`sweep`] removes it.
+//! - a file is replaced completely or not at all, whatever process or machine dies in between ([`Replace`]);
+//! - only "there is no such file" counts as an absent file ([`read_limited`]);
+//! - two writers that use the same lock file exclude each other, across threads and processes ([`Lock`]);
+//! - temporary files of a killed writer have a name that only this library uses, and [`sweep`] removes them.
 //!
-//! `docs/durability.md` gives the order of the steps, the reason for each, and what a crash leaves.
+//! `docs/durability.md` gives the order of the steps, the reason for each, and the states that a crash can leave.
 
 mod append;
 #[cfg(test)]
@@ -58,9 +58,9 @@ pub(crate) use stamp::FileStamp;
 pub(crate) use sweep::{ABANDONED_AFTER, is_temporary, sweep};
 pub(crate) use synced::{distrust, ensure_end_synced, ensure_synced, sync_now};
 
-/// How the names of our temporary files begin; [`sweep`] removes nothing that begins otherwise.
+/// The beginning of the names of our temporary files; [`sweep`] removes only files with this prefix.
 pub(crate) const TEMP_PREFIX: &str = ".agent-checkpoint-";
-/// How the names of our temporary files end.
+/// The end of the names of our temporary files.
 pub(crate) const TEMP_SUFFIX: &str = ".tmp";
-/// How many random letters and digits stand between the two.
+/// The number of random letters and digits between the two.
 const TEMP_RANDOM: usize = 12;

@@ -1,10 +1,10 @@
-//! Whose turn it is among those who wait for a lock.
+//! The order of those who wait for a lock.
 //!
-//! The lock of the system wakes nobody in order: whoever tries most often gets it, and the one that just gave
-//! it back tries first. So those who have to wait line up: each makes an empty file in a folder beside the
-//! lock, named by the time it came, and only the first tries. Nothing hangs on it: the lock alone says who has
-//! it, so whatever goes wrong here only costs the order. A file of a process that was killed or is suspended
-//! keeps the others for an instant, then who comes after it takes the lock if that is free, and removes it.
+//! The system's lock has no order: the process that tries most often gets it, and the one that just released it
+//! tries first. So waiters form a queue. Each creates an empty file in a folder beside the lock, named by its
+//! time of arrival, and only the first one tries. The queue decides nothing but the order: only the lock says
+//! who holds it. If a waiter is killed or suspended, its file delays the others only briefly: the next one then
+//! takes the lock if it is free, and removes that file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata, OpenOptions};
@@ -17,16 +17,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::{Operation, seam, system};
 
-/// After how long whoever is before may be dead: then the lock is tried, and taken only if it is free.
+/// How long to wait for the waiter ahead before it may count as dead. The lock is then tried, and taken only if
+/// it is free.
 const DOUBTFUL: Duration = Duration::from_millis(20);
 
-/// A place among those who wait for one lock.
+/// A position in the queue for one lock.
 #[derive(Debug)]
 pub(super) struct Place {
     folder: PathBuf,
-    /// Our file; `None` before we had to wait, and where none can be made.
+    /// Our file; `None` before we had to wait, and if none can be created.
     ticket: Option<PathBuf>,
-    /// The file of the one that comes before, and since when it does.
+    /// The file of the waiter ahead of us, and since when it is ahead.
     before: Option<(PathBuf, Instant)>,
     pauses: Pauses,
 }
@@ -43,14 +44,14 @@ impl Place {
         }
     }
 
-    /// Whether nobody waits, so that whoever comes may try at once.
+    /// Whether the queue is empty, so that a new caller may try at once.
     pub(super) fn is_free(&self) -> bool {
         !self
             .waiting()
             .any(|name| is_ticket(&self.folder.join(name)))
     }
 
-    /// Who waits, by the names. A link in place of the folder leads to somebody's files: then nobody does.
+    /// The file names in the queue. If the folder is a link, its files are not ours, so the queue counts as empty.
     fn waiting(&self) -> impl Iterator<Item = OsString> + use<> {
         let is_real = system::symlink_metadata(&self.folder).is_ok_and(|found| found.is_dir());
         let folder = is_real
@@ -61,14 +62,15 @@ impl Place {
         names.filter(|name| is_named_as_ticket(name))
     }
 
-    /// Waits a little, in line, but not for longer than `most`. Says whether it is our turn to try.
+    /// Waits a little in the queue, but no longer than `most`. Returns whether it is our turn to try.
     pub(super) fn wait(&mut self, most: Duration) -> bool {
         if self.ticket.is_none() {
             self.line_up();
         }
         std::thread::sleep(self.pauses.next().min(most));
-        // The line is as it was as long as we are in it, and the one before us: no listing is needed for that. Others may
-        // have taken us for dead, also where we were first, and whoever is in no line gets the lock by chance only.
+        // As long as our file and the one ahead of us exist, the queue did not change for us, so the folder
+        // need not be listed. Others may have taken us for dead and removed our file, even if we were first. We
+        // must then join again, because without a place in the queue we get the lock only by chance.
         let before = self.before.as_ref().map(|(before, _)| before);
         let mut ours = self.ticket.iter().chain(before);
         if ours.any(|ticket| system::symlink_metadata(ticket).is_err()) {
@@ -84,7 +86,8 @@ impl Place {
         is_doubtful
     }
 
-    /// We have the lock. Whoever was before us and did not take it is out of the line.
+    /// Leaves the queue because we have the lock. A waiter ahead of us that did not take it is removed from the
+    /// queue.
     pub(super) fn leave(mut self) {
         if let Some((before, _)) = self.before.take()
             && is_ticket(&before)
@@ -109,7 +112,7 @@ impl Place {
         }
     }
 
-    /// Makes our file. The last to leave removes the folder, perhaps just now.
+    /// Creates our file. The last waiter to leave removes the folder, which may happen at any time.
     fn make(&self, ticket: &Path) -> bool {
         let is_strange = |found: Metadata| !found.is_dir();
         if system::symlink_metadata(&self.folder).is_ok_and(is_strange) {
@@ -129,7 +132,7 @@ impl Place {
         false
     }
 
-    /// Finds who is before us now.
+    /// Finds the waiter ahead of us.
     fn look(&mut self) {
         let Some(ticket) = self.ticket.clone() else {
             return;
@@ -139,7 +142,7 @@ impl Place {
         };
         let waiting: Vec<OsString> = self.waiting().collect();
         if !waiting.iter().any(|name| name == own) {
-            // Somebody took us for dead.
+            // Another waiter took us for dead and removed our file.
             self.make(&ticket);
         }
         let mut earlier: Vec<&OsString> = waiting.iter().filter(|name| *name < own).collect();
@@ -158,7 +161,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             let _ = system::remove_file(&ticket);
-            // It stays where others wait.
+            // This fails while others wait, because the folder is not empty.
             let _ = seam::call(Operation::Remove, &self.folder, || {
                 fs::remove_dir(&self.folder)
             });
@@ -166,7 +169,7 @@ impl Drop for Place {
     }
 }
 
-/// Whether a file is one that a waiter made: whatever else is in the folder is not ours to remove or wait for.
+/// Whether a file was made by a waiter. Other files in the folder are not ours to remove or to wait for.
 fn is_ticket(path: &Path) -> bool {
     is_named_as_ticket(path.file_name().unwrap_or_default())
         && system::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0)
@@ -180,8 +183,8 @@ fn is_named_as_ticket(name: &OsStr) -> bool {
     numbers.len() == 3 && numbers[0].len() == 20 && numbers.iter().all(is_number)
 }
 
-/// How long to wait between tries: longer with each, and the longer the more are before us. Each is shortened
-/// by up to a quarter at random, so that waiters do not march in step.
+/// The pauses between tries. They get longer with each try, and start longer the more waiters are ahead. Each
+/// is shortened by up to a quarter at random, so that waiters do not try in step.
 #[derive(Debug)]
 struct Pauses {
     ahead: Option<usize>,
@@ -194,7 +197,7 @@ struct Pauses {
 impl Pauses {
     const FIRST: Duration = Duration::from_micros(50);
     const LONGEST: Duration = Duration::from_millis(20);
-    /// For the one whose turn it is: with each of these the lock may lie idle.
+    /// The longest pause of the first in the queue, during which the lock may be idle.
     const LONGEST_OF_FIRST: Duration = Duration::from_millis(2);
 
     fn new() -> Self {
@@ -207,8 +210,8 @@ impl Pauses {
         }
     }
 
-    /// Begins anew, if another number is before us than at the last look: whoever is slow to see that the line moved
-    /// keeps all behind it waiting while the lock lies idle.
+    /// Restarts the pauses if the number of waiters ahead changed. A waiter that is slow to notice that keeps
+    /// all behind it waiting while the lock is idle.
     fn begin(&mut self, ahead: usize) {
         if self.ahead.replace(ahead) == Some(ahead) {
             return;
@@ -225,7 +228,7 @@ impl Pauses {
         let pause = self.next.min(self.longest);
         self.next = (pause + pause / 8).min(self.longest);
         self.count += 1;
-        // 0 to 255 of 1024 parts.
+        // 0 to 255 of 1024 parts, which is up to a quarter.
         let cut = (self.random.hash_one(self.count) % 256) as u32;
         pause - pause * cut / 1024
     }
@@ -284,7 +287,7 @@ mod tests {
         assert!(last.before.is_none());
     }
 
-    /// What may be in the folder of somebody to whom a queue leads.
+    /// Files that may be in another user's folder to which a queue leads.
     fn strangers(folder: &Path) -> Vec<PathBuf> {
         fs::create_dir_all(folder).unwrap();
         let files = [

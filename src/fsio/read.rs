@@ -6,52 +6,51 @@ use std::time::{Duration, SystemTime};
 use super::resolve::{look, not_plain};
 use super::{FileError, FileStamp, Operation, system};
 
-/// How long after a corrupt reading a file is read again: some programs cut a file and fill it again in place.
+/// How long after a corrupt read a file is read again: some programs truncate a file and fill it again in place.
 pub(crate) const SECOND_LOOK: Duration = Duration::from_millis(20);
 
-/// How often a file is read again that looks corrupt and is just being written.
+/// How often a file is read again that looks corrupt and is being written.
 pub(crate) const LOOKS: usize = 25;
 
-/// A file that was last written longer ago than this is not just being written. Whoever cuts a file and fills it again
-/// may be suspended between the two, or wait for a busy disk.
+/// The age from which a file counts as no longer being written. A program that truncates a file and fills it
+/// again may be suspended in between, or wait for a busy disk.
 const AT_REST: Duration = Duration::from_millis(250);
 
-/// Whether no program can be in the middle of writing a file that was last written then. A time in the future tells
-/// nothing.
+/// Whether a file with this modification time is surely not being written. A time in the future proves nothing.
 pub(crate) fn is_at_rest(modified: Option<SystemTime>) -> bool {
     let age = modified.and_then(|modified| modified.elapsed().ok());
     age.is_none_or(|age| age >= AT_REST)
 }
 
-/// A file as it was read.
+/// The contents of a file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub(crate) struct Contents {
-    /// Every byte of it.
+    /// All of its bytes.
     pub bytes: Vec<u8>,
-    /// Which version of the file this is. Taken before the first byte was read: if somebody writes in
-    /// place meanwhile, the stamp is that of the older version, and a save that relies on it is refused.
+    /// The version of the file. It is taken before the first byte is read: if another program writes in place
+    /// meanwhile, the stamp is that of the older version, and a save that relies on it is refused.
     pub stamp: FileStamp,
-    /// When the file was last written, where the file system says.
+    /// When the file was last written, if the file system says.
     pub modified: Option<SystemTime>,
-    /// What the system said of the file then.
+    /// The metadata of the file when it was opened.
     pub metadata: Metadata,
 }
 
-/// Reads a whole file of at most `limit` bytes; none when there is no such file.
+/// Reads a whole file of at most `limit` bytes; `None` if there is no such file.
 ///
-/// Symbolic links are followed. A pipe or device is refused before it is opened, since opening one can
-/// wait for ever or have effects.
+/// Symbolic links are followed. A pipe or device is refused before it is opened, because opening one can block
+/// forever or have effects.
 ///
 /// # Errors
 ///
-/// Only "no such file" is none; whatever else keeps the file from being read is an error:
-/// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::TooLarge`], [`FileError::Io`].
+/// Only "no such file" is `None`; any other failure to read the file is an error: [`FileError::NotAFile`],
+/// [`FileError::DanglingLink`], [`FileError::TooLarge`], [`FileError::Io`].
 pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, FileError> {
     match system::metadata(path) {
         Ok(found) => check(path, &found, limit)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // A link to nothing is "not found" too, but it is no absent file.
+            // A dangling link is reported as "not found" too, but it is not an absent file.
             return super::resolve(path).map(|_| None);
         }
         Err(error) => return Err(FileError::io(Operation::Inspect, path, error)),
@@ -63,8 +62,9 @@ pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Option<Contents>, 
     }
 }
 
-/// As [`read_limited`], of a file that the caller has just looked at: it costs one look less. A link that was put there
-/// since is followed as always; of a pipe or device that was, only its being opened is too late to be kept from it.
+/// As [`read_limited`], for a file that the caller has just checked, which saves a system call. A link that was
+/// put there since is followed as usual. A pipe or device that was put there since is refused too, but only
+/// after it was opened.
 ///
 /// # Errors
 ///
@@ -76,7 +76,8 @@ pub(crate) fn read_plain(path: &Path, limit: u64) -> Result<Option<Contents>, Fi
     }
 }
 
-/// As [`read_plain`], of a file of our own: we make no links, so one leads to somebody's file, and is refused.
+/// As [`read_plain`], for a file of our own. We make no links, so a link leads to a file that is not ours and
+/// is refused.
 ///
 /// # Errors
 ///
@@ -87,7 +88,7 @@ pub(crate) fn read_own(path: &Path, limit: u64) -> Result<Option<Contents>, File
 }
 
 fn open_own(path: &Path) -> Result<Option<File>, FileError> {
-    // Elsewhere an open follows a link.
+    // On other systems an open follows a link.
     if cfg!(not(unix)) && look(path)?.is_some_and(|found| !found.is_file()) {
         return Err(not_plain(path));
     }
@@ -100,13 +101,13 @@ fn open_own(path: &Path) -> Result<Option<File>, FileError> {
 }
 
 fn read_open(file: &File, path: &Path, limit: u64) -> Result<Contents, FileError> {
-    // Another file may have been put there since it was looked at; what counts is the one that is open.
+    // Another file may have been put there since the check; only the open one counts.
     let opened =
         system::metadata_of(file, path).map_err(FileError::on(Operation::Inspect, path))?;
     check(path, &opened, limit)?;
 
-    // What is added meanwhile makes another version of the file. Some say that they are empty and are not (/proc): of
-    // those one byte more than the limit tells.
+    // Bytes that are added meanwhile belong to another version of the file. Some files (/proc) report a size of
+    // 0 although they have contents, so of those one byte more than the limit is read.
     let expected = match opened.len() {
         0 => limit.saturating_add(1),
         size => size,
@@ -127,7 +128,7 @@ fn read_open(file: &File, path: &Path, limit: u64) -> Result<Contents, FileError
     })
 }
 
-/// A file that is there, without its bytes: for one that is too large to be read.
+/// The metadata of an existing file without its bytes, for one that is too large to be read.
 pub(crate) fn unread(path: &Path) -> Result<Option<Contents>, FileError> {
     let found = look(path)?.filter(Metadata::is_file);
     Ok(found.map(|found| Contents {
@@ -138,11 +139,11 @@ pub(crate) fn unread(path: &Path) -> Result<Option<Contents>, FileError> {
     }))
 }
 
-/// The last bytes of a file of our own, at most `limit`; none when there is no such file.
+/// The last bytes of a file of our own, at most `limit`; `None` if there is no such file.
 ///
 /// # Errors
 ///
-/// As [`read_own`], but for [`FileError::TooLarge`].
+/// As [`read_own`], except [`FileError::TooLarge`].
 pub(crate) fn read_end(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
     let Some(mut file) = open_own(path)? else {
         return Ok(None);
@@ -236,7 +237,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_opens_but_cannot_be_read_is_an_error() {
-        // A regular file of size 0 whose first page is never mapped: reading it fails even for root.
+        // A regular file of size 0 whose first page is never mapped, so that reading it fails even for root.
         let error = read_limited(Path::new("/proc/self/mem"), 10).unwrap_err();
         assert!(
             matches!(
@@ -253,7 +254,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_limit_holds_for_a_file_that_is_larger_than_it_says() {
-        // Files of /proc say that they have 0 bytes.
+        // Files of /proc report a size of 0 bytes.
         let error = read_limited(Path::new("/proc/self/status"), 10).unwrap_err();
         assert!(
             matches!(

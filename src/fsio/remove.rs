@@ -12,17 +12,17 @@ use super::{Durability, FileError, FileStamp, Operation, system};
 ///
 /// # Errors
 ///
-/// [`FileError::Io`]; also when there is no such file. [`FileError::NotDurable`] when it is gone but may
-/// come back in a power cut.
+/// [`FileError::Io`]; also when there is no such file. [`FileError::NotDurable`] when the file is removed but
+/// may reappear after a power cut.
 pub(crate) fn remove(path: &Path, durability: Durability) -> Result<(), FileError> {
     remove_if(path, None, durability)
 }
 
-/// Removes a file that has the same contents as when it had this stamp: looked at right before.
+/// Removes a file if its contents still have this stamp, which is checked right before.
 ///
 /// # Errors
 ///
-/// As [`remove`]; [`FileError::Changed`] when it is another.
+/// As [`remove`]; [`FileError::Changed`] when the stamp differs.
 pub(crate) fn remove_same(
     path: &Path,
     stamp: &FileStamp,

@@ -7,9 +7,9 @@ use super::folder_handle::FolderHandle;
 use super::resolve::parent_of;
 use super::{Durability, FileError, Operation, seam};
 
-/// Gives a file another name in the same file system, if that is not taken; says whether it was free.
+/// Renames a file within the same file system, if the new name is free; returns whether it was.
 ///
-/// The file that moves is whatever has the name at that instant, and nothing is ever replaced.
+/// It moves whatever file has the old name at that instant, and never replaces a file.
 ///
 /// # Durability
 ///
@@ -17,8 +17,8 @@ use super::{Durability, FileError, Operation, seam};
 ///
 /// # Errors
 ///
-/// [`FileError::Io`]; then the file has its old name. [`FileError::NotDurable`] when it has the new one,
-/// but may not keep it in a power cut.
+/// [`FileError::Io`]; the file then still has its old name. [`FileError::NotDurable`] when it has the new name
+/// but may lose it in a power cut.
 pub(crate) fn rename_new(
     from: &Path,
     to: &Path,
@@ -38,7 +38,7 @@ pub(crate) fn rename_new(
         None => Err(io::Error::other("the file is gone")),
     });
     if let Some(path) = path {
-        // The type deletes its file when it is dropped; this one is no temporary file.
+        // A `TempPath` deletes its file when it is dropped, but this is no temporary file.
         path.keep()
             .map_err(|kept| FileError::of_rename(to, kept.error))?;
     }

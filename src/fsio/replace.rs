@@ -15,43 +15,43 @@ use super::{
     known_synced, seam, system,
 };
 
-/// What must still be true of the file at the moment it is replaced.
+/// The condition on the present file at the moment it is replaced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Present<'a> {
-    /// There is no file. Of several writers that all say so, exactly one wins.
+    /// There is no file. Of several writers with this condition, exactly one wins.
     Absent,
     /// The file is still the one that was read.
     Same(&'a FileStamp),
-    /// Anything: the file is created or replaced.
+    /// No condition: the file is created or replaced.
     Whatever,
 }
 
-/// How sure a save must be before it returns.
+/// Which syncs a save waits for before it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// Two syncs, file and folder: what was saved survives a power cut.
+    /// Two syncs, of the file and its folder: what was saved survives a power cut.
     #[default]
     Full,
     /// One sync, of the file. After a power cut the name leads to the new contents or to older ones, each
-    /// whole: the last saves may be lost, and none is torn. For work that can be done again.
+    /// whole: the last saves may be lost, but none is torn. For work that can be repeated.
     Data,
-    /// No sync. The replace is still all or nothing for whoever reads the file, but a power cut may lose
-    /// it or leave the file empty. For tests and scratch files.
+    /// No sync. The replace is still atomic for readers, but a power cut may lose it or leave the file empty.
+    /// For tests and scratch files.
     None,
 }
 
-/// What a replace left.
+/// The result of a replace.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub(crate) struct Replaced {
     /// The version of the file that is there now.
     pub stamp: FileStamp,
-    /// When it was written, where the file system says.
+    /// When it was written, if the file system says.
     pub modified: Option<SystemTime>,
 }
 
-/// Replaces a file, durably and with the default settings; see [`Replace`].
+/// Replaces a file with full durability; see [`Replace`].
 ///
 /// # Errors
 ///
@@ -64,14 +64,14 @@ pub(crate) fn replace(
     Replace::new(path, present).write(bytes)
 }
 
-/// A replace of one file: all or nothing.
+/// An atomic replace of one file.
 ///
-/// The new contents go to a temporary file in the same folder, which is then renamed. The order of the
-/// steps and what a crash leaves at each point are in `docs/durability.md`.
+/// The new contents go to a temporary file in the same folder, which is then renamed. `docs/durability.md`
+/// gives the order of the steps and what a crash leaves at each point.
 ///
-/// Kept from the replaced file: its mode, and where privileges allow its owner and group. Not kept: its
-/// extended attributes and access control lists, its other hard links (they go on naming the old
-/// contents), its birth time. A new file gets the mode that an ordinary create would give.
+/// The new file keeps the mode of the replaced one and, if privileges allow, its owner and group. It does not
+/// keep extended attributes, access control lists, the creation time, or other hard links, which keep the old
+/// contents. A file that replaces none gets the mode of an ordinary new file.
 #[must_use = "nothing is written until `write` is called"]
 pub(crate) struct Replace<'a> {
     path: &'a Path,
@@ -111,41 +111,41 @@ impl<'a> Replace<'a> {
         }
     }
 
-    /// How sure to be; [`Durability::Full`] unless told otherwise.
+    /// Sets which syncs to wait for; the default is [`Durability::Full`].
     pub(crate) fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// What is there, by a look just now, of a path that was resolved: it is not looked at again before the new
-    /// contents are written. Whether it is still there is seen when they are.
+    /// Sets the metadata of the present file, which the caller has just read from a resolved path. It is not
+    /// read again before the new contents are written; whether it is still current is checked then.
     pub(crate) fn known(mut self, found: &'a Metadata) -> Self {
         self.known = Some(found);
         self
     }
 
-    /// Gives the file the mode, owner and group of another file, as far as allowed, whatever the replaced file had:
-    /// what it holds must not be wider open than what it was taken from.
+    /// Gives the file the mode, owner and group of another file, as far as allowed, in place of those of the
+    /// replaced file. Its contents come from that file, so its permissions must not be wider.
     pub(crate) fn like(mut self, other: &'a Path) -> Self {
         self.like = Some(other);
         self
     }
 
-    /// Gives a new file the time of last change of the file that it is [like](Replace::like) as well, before it has
+    /// Also gives a new file the modification time of the file set with [`like`](Replace::like), before it gets
     /// its name.
     pub(super) fn of_its_time(mut self) -> Self {
         self.of_its_time = true;
         self
     }
 
-    /// Gives the file this time of last change, before it has its name.
+    /// Gives the file this modification time before it gets its name.
     pub(crate) fn written_at(mut self, time: Option<SystemTime>) -> Self {
         self.written_at = time;
         self
     }
 
-    /// Calls `hook` when the new contents are on the disk and the present file has been compared once
-    /// more. It may give the present file another name by a hard link; an error of it ends the replace.
+    /// Calls `hook` when the new contents are on disk and the present file was compared once more. The hook may
+    /// make a hard link to the present file. An error of the hook ends the replace.
     pub(crate) fn before_rename(mut self, hook: BeforeRename<'a>) -> Self {
         self.before_rename = Some(hook);
         self
@@ -155,25 +155,25 @@ impl<'a> Replace<'a> {
     ///
     /// # Durability
     ///
-    /// On success with [`Durability::Full`] the new contents survive a power cut. Exactly two syncs.
+    /// On success with [`Durability::Full`] the new contents survive a power cut. This takes exactly two syncs.
     ///
     /// # Errors
     ///
-    /// The temporary file is gone and the present file is untouched on every error but one:
-    /// [`FileError::NotDurable`] says that the new contents are in place but may not survive a power cut.
+    /// After every error but one, the temporary file is removed and the present file is unchanged. The
+    /// exception is [`FileError::NotDurable`]: the new contents are in place but may not survive a power cut.
     ///
-    /// [`FileError::Changed`] when the present file is not what [`Present`] asks for, or another process removed
-    /// the new contents before they had their name,
-    /// [`FileError::WriteProtected`] when it is read-only, [`FileError::DiskFull`],
-    /// [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::LinkLoop`], [`FileError::Io`];
-    /// and whatever the hook returns.
+    /// [`FileError::Changed`] when the present file does not meet [`Present`], or another process removed the
+    /// temporary file before it got its name; [`FileError::WriteProtected`] when the present file is read-only;
+    /// [`FileError::DiskFull`], [`FileError::NotAFile`], [`FileError::DanglingLink`], [`FileError::LinkLoop`],
+    /// [`FileError::Io`]; and any error of the hook.
     pub(crate) fn write(self, bytes: &[u8]) -> Result<Replaced, FileError> {
         let (target, first) = match self.known {
             Some(known) => (Cow::Borrowed(self.path), Some(known.clone())),
             None => look_through(self.path)?,
         };
         let target = target.as_ref();
-        // We make no links among our own files: whoever did wants us to write into somebody's.
+        // We make no links among our own files. A link there was made by someone who wants us to write into
+        // another file.
         let is_own = |path: &Path| path.iter().any(|part| part == OWN_FOLDER);
         if target != self.path && is_own(self.path) {
             return Err(FileError::NotAFile {
@@ -183,7 +183,7 @@ impl<'a> Replace<'a> {
         if let Some(found) = &first {
             check_replaceable(target, found)?;
         }
-        // A save that is already too late should not cost a sync.
+        // Check early: a save that is already too late should not cost a sync.
         check_present(target, self.present, first.as_ref(), FileStamp::eq)?;
 
         let folder = parent_of(target);
@@ -192,7 +192,7 @@ impl<'a> Replace<'a> {
             Durability::Data | Durability::None => None,
         };
 
-        // From here on, dropping `temp` removes it: every `?` leaves the folder as it was.
+        // From here on, dropping `temp` removes it, so every `?` leaves the folder as it was.
         let like = self.like.map(look).transpose()?.flatten();
         let like = like.as_ref().or(first.as_ref());
         let temp =
@@ -203,7 +203,8 @@ impl<'a> Replace<'a> {
         seam::write_all(temp.as_file(), temp.path(), bytes)
             .map_err(FileError::on(Operation::Write, target))?;
         if let (true, Some(other), Some(found)) = (self.of_its_time, self.like, like) {
-            // The time tells when the state was saved. A wrong one misleads a person, and loses nothing.
+            // The time shows when the state was saved. A wrong one misleads a person but loses nothing, so this
+            // may fail.
             if let Ok(time) = found.modified() {
                 let set = || temp.as_file().set_modified(time);
                 let _ = seam::call_from(Operation::SetTime, other, temp.path(), set);
@@ -215,26 +216,26 @@ impl<'a> Replace<'a> {
                 .map_err(FileError::on(Operation::SetTime, target))?;
         }
         if self.durability != Durability::None {
-            // Once failed never tried again on this file: the kernel may have dropped the pages and
-            // would then report a success that is none. A new save writes a new file.
+            // A failed sync is never repeated on the same file: the kernel may have dropped the pages and would
+            // then report a false success. The next save writes a new file.
             system::sync_all(temp.as_file(), temp.path())
                 .map_err(FileError::on(Operation::Sync, target))?;
         }
 
         let mut same: fn(&FileStamp, &FileStamp) -> bool = FileStamp::eq;
         if let Some(hook) = self.before_rename {
-            // Compare first, so that the hook never puts a stranger's version into the history.
+            // Compare first, so that the hook never puts another program's version into the history.
             look_again(target, self.present, same)?;
             hook()?;
-            // A hard link made by the hook moved the inode's change time.
+            // A hard link made by the hook changed the inode's change time.
             same = FileStamp::same_contents;
         }
         look_again(target, self.present, same)?;
 
         let file = rename(temp, target, matches!(self.present, Present::Absent))?;
 
-        // The rename itself moves the inode's change time, so the stamp is taken after it, and from the
-        // open file, which stays ours whatever the name means by now.
+        // The rename itself changes the inode's change time, so the stamp is taken after it. It is taken from
+        // the open file, which is ours even if the name now leads to another one.
         let written =
             system::metadata_of(&file, target).map_err(|source| FileError::NotDurable {
                 path: target.to_path_buf(),
@@ -263,7 +264,7 @@ fn check_replaceable(target: &Path, found: &Metadata) -> Result<(), FileError> {
             path: target.to_path_buf(),
         });
     }
-    // A rename asks only for a writable folder; whoever wrote-protected the file meant the file.
+    // A rename needs only a writable folder, but write protection of the file means that it must not change.
     if found.permissions().readonly() {
         return Err(FileError::WriteProtected {
             path: target.to_path_buf(),
@@ -272,7 +273,7 @@ fn check_replaceable(target: &Path, found: &Metadata) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The last look. For [`Present::Absent`] the rename itself looks, without any instant in between.
+/// The last check. For [`Present::Absent`] the rename itself checks, without a gap.
 fn look_again(
     target: &Path,
     present: Present<'_>,
@@ -311,13 +312,13 @@ fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTe
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-        // Never wider than the file it will be, not even for an instant. The umask applies: right for a
-        // new file; a replaced one is put right in `take_after`.
+        // The file must never have wider permissions than the final one, not even for an instant. The umask
+        // applies: that is right for a new file, and `take_after` corrects it for a replaced one.
         options.mode(replaced.map_or(0o666, |found| found.mode() & 0o777));
     }
     #[cfg(not(unix))]
     let _ = replaced;
-    // A new name each time: with a fixed one, what a killed writer leaves would block every later save.
+    // Use a new name each time: with a fixed name, the file of a killed writer would block every later save.
     tempfile::Builder::new()
         .prefix(TEMP_PREFIX)
         .suffix(TEMP_SUFFIX)
@@ -327,7 +328,7 @@ fn create_temp(folder: &Path, replaced: Option<&Metadata>) -> io::Result<NamedTe
         })
 }
 
-/// Gives the temporary file the owner, group and mode of the file it replaces or is made like, as far as allowed.
+/// Gives the temporary file the owner, group and mode of the file that it replaces or resembles, as far as allowed.
 #[cfg(unix)]
 fn take_after(
     temp: &File,
@@ -343,9 +344,9 @@ fn take_after(
     let mut mode = replaced.mode() & 0o7777;
     let uid = (made.uid() != replaced.uid()).then_some(replaced.uid());
     let gid = (made.gid() != replaced.gid()).then_some(replaced.gid());
-    // When root saves somebody's file, it must stay that somebody's.
+    // If root saves another user's file, it must still belong to that user.
     if (uid.is_some() || gid.is_some()) && fchown(temp, uid, gid).is_err() {
-        // Not root and not the owner: the rename would get round a mode that keeps this user from writing.
+        // This user is neither root nor the owner. The rename would bypass a mode that does not let this user write.
         let may_not_write = || OpenOptions::new().write(true).open(target).is_err();
         if uid.is_some() && replaces && may_not_write() {
             return Err(FileError::WriteProtected {
@@ -353,11 +354,11 @@ fn take_after(
             });
         }
         if gid.is_some() && fchown(temp, None, gid).is_err() {
-            // Another group than the one that was meant: it gets no more than everybody.
+            // The file has another group than intended, which must get no more rights than everyone has.
             mode &= !0o070 | ((mode & 0o007) << 3);
         }
     }
-    // Changing the owner clears set-id bits, so the mode comes last.
+    // Changing the owner clears the set-id bits, so the mode is set last.
     if uid.is_some() || gid.is_some() || mode != made.mode() & 0o7777 {
         let set = || temp.set_permissions(Permissions::from_mode(mode));
         seam::call(Operation::SetMode, target, set).map_err(on_mode_error())?;
@@ -365,7 +366,7 @@ fn take_after(
     Ok(())
 }
 
-/// Elsewhere a new file inherits its access rights from the folder.
+/// On other systems a new file inherits its access rights from the folder.
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps)]
 fn take_after(
@@ -377,8 +378,8 @@ fn take_after(
     Ok(())
 }
 
-/// Windows refuses to rename over a file that anybody has open without sharing it, and virus scanners
-/// and indexers open every new file for an instant; so there it is tried again, about a second in all.
+/// Windows refuses to rename over a file that a program has open without sharing, and virus scanners and
+/// indexers briefly open every new file. So the rename is repeated there, for about a second in total.
 const RENAME_ATTEMPTS: u32 = if cfg!(windows) { 10 } else { 1 };
 
 fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<File, FileError> {
@@ -395,7 +396,7 @@ fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<Fi
                 return Err(io::Error::other("the temporary file is gone"));
             };
             let done = if must_be_absent {
-                // Atomic: rename without replacing, or a hard link where the file system lacks that.
+                // Atomic: a rename that does not replace, or a hard link if the file system lacks that.
                 whole.persist_noclobber(target)
             } else {
                 whole.persist(target)
@@ -411,7 +412,7 @@ fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<Fi
     try_again(RENAME_ATTEMPTS, thread::sleep, &mut persist).map_err(|error| {
         let is_missing = |path: &Path| matches!(look(path), Ok(None));
         let is_taken = must_be_absent && error.kind() == io::ErrorKind::AlreadyExists;
-        // After a jump of the clock, who sweeps the folder takes the new contents for abandoned.
+        // After a jump of the clock, a sweep of the folder may take the new temporary file for abandoned.
         let is_swept = error.kind() == io::ErrorKind::NotFound
             && is_missing(&made)
             && !is_missing(parent_of(target));
@@ -425,7 +426,7 @@ fn rename(temp: NamedTempFile, target: &Path, must_be_absent: bool) -> Result<Fi
     })
 }
 
-/// Tries up to `attempts` times as long as the refusal is one that passes, waiting 2 ms, 4 ms, … between.
+/// Tries up to `attempts` times as long as the error is temporary, waiting 2 ms, 4 ms, … in between.
 fn try_again<T>(
     attempts: u32,
     mut wait: impl FnMut(Duration),
@@ -444,7 +445,7 @@ fn try_again<T>(
 }
 
 fn passes(error: &io::Error) -> bool {
-    // ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION have no kind of their own.
+    // ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION have no error kind.
     error.kind() == io::ErrorKind::PermissionDenied
         || (cfg!(windows) && matches!(error.raw_os_error(), Some(32 | 33)))
 }
@@ -573,7 +574,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "one").unwrap();
-        // Let the kernel's clock tick, so that the link surely moves the inode's change time.
+        // Let the kernel's clock tick, so that the link surely changes the inode's change time.
         thread::sleep(Duration::from_millis(30));
         let read = stamp(&path);
         let history = folder.path().join("history");
@@ -763,7 +764,7 @@ mod tests {
             let path = folder.path().join("a");
             fs::write(&path, "one").unwrap();
             let read = fs::metadata(&path).unwrap();
-            // The kernel's clock ticks, so that the inode's change time surely moves.
+            // Let the kernel's clock tick, so that the inode's change time surely changes.
             thread::sleep(Duration::from_millis(30));
             fs::write(&path, "two").unwrap();
             let file = File::options().write(true).open(&path).unwrap();

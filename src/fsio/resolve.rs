@@ -5,29 +5,29 @@ use std::path::{Path, PathBuf};
 
 use super::{FileError, Operation, seam, system};
 
-/// As many links as Linux follows before it speaks of a loop.
+/// The most links that are followed, as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// Follows `path` to the file it finally names.
+/// Follows `path` to the file that it finally names.
 ///
-/// A path that is no symbolic link, or that names nothing yet, is returned as it is. Reads, locks and
-/// replaces act on the result, so that two names of one file exclude each other and a link stays a link.
+/// A path that is no symbolic link, or that names nothing yet, is returned unchanged. Reads, locks and replaces
+/// use the result, so that two paths to one file exclude each other and a link stays a link.
 ///
 /// # Errors
 ///
-/// [`FileError::DanglingLink`] when a link leads to nothing, [`FileError::LinkLoop`] when links lead
-/// round in a circle, [`FileError::Io`] when the path cannot be looked at.
+/// [`FileError::DanglingLink`] when a link leads to nothing, [`FileError::LinkLoop`] when links form a loop,
+/// [`FileError::Io`] when the metadata of the path cannot be read.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, FileError> {
     look_through(path).map(|(target, _)| target.into_owned())
 }
 
-/// Checks that a path lies in `folder`, or in a folder below it, links followed. A path that is no link, in a
-/// folder that is none, costs one look.
+/// Checks that a path lies in `folder` or below it after following links. A path that is no link costs one
+/// system call.
 ///
 /// # Errors
 ///
-/// [`FileError::LeadsOutside`] when a link leads out of the folder; [`FileError::Io`] when the path cannot be
-/// looked at. A path that names nothing yet is fine.
+/// [`FileError::LeadsOutside`] when a link leads out of the folder; [`FileError::Io`] when the metadata of the
+/// path cannot be read. A path that names nothing yet is accepted.
 pub(crate) fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
     if look(path)?.is_none_or(|found| !found.is_symlink()) {
         return Ok(());
@@ -51,8 +51,8 @@ pub(crate) fn within(folder: &Path, path: &Path) -> Result<(), FileError> {
     })
 }
 
-/// The file that `path` finally names, and what is there. Where that is to lie in a folder, it is checked as
-/// [`within`] does.
+/// The file that `path` finally names, with its metadata. If `folder` is given, the file must lie in it, as
+/// [`within`] checks.
 pub(crate) fn target_of(
     path: &Path,
     folder: Option<&Path>,
@@ -64,7 +64,7 @@ pub(crate) fn target_of(
     Ok((target.into_owned(), found))
 }
 
-/// The final target of `path` and what is there; one system call where `path` is no link.
+/// The final target of `path` with its metadata; one system call if `path` is no link.
 pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadata>), FileError> {
     let mut target = Cow::Borrowed(path);
     for _ in 0..=MOST_LINKS {
@@ -88,8 +88,8 @@ pub(super) fn look_through(path: &Path) -> Result<(Cow<'_, Path>, Option<Metadat
     })
 }
 
-/// What is at `path` itself, link or not. Only "no such file" is none: any other error must not be
-/// taken for a first run.
+/// The metadata of `path` itself, without following a link. Only "no such file" is `None`: any other error must
+/// not be taken for a first run.
 pub(crate) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
     match system::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -98,7 +98,7 @@ pub(crate) fn look(path: &Path) -> Result<Option<Metadata>, FileError> {
     }
 }
 
-/// The folder that `path` is in; the current one for a bare name.
+/// The folder that contains `path`; the current one for a bare name.
 pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -106,13 +106,13 @@ pub(crate) fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Refuses what is no plain file of one name. Of a file that is written in place: were it a link, or had it another
-/// name, what is written would go into somebody's file.
+/// Refuses anything but a regular file with a single name. It protects files that are written in place: through
+/// a link, or another name of the same file, the write would change a file that is not ours.
 pub(crate) fn refuse_strange(path: &Path) -> Result<(), FileError> {
     look_plain(path).map(drop)
 }
 
-/// What is at `path`, refused as [`refuse_strange`] does.
+/// The metadata of `path`, with the check of [`refuse_strange`].
 pub(super) fn look_plain(path: &Path) -> Result<Option<Metadata>, FileError> {
     let Some(found) = look(path)? else {
         return Ok(None);
@@ -124,7 +124,7 @@ pub(super) fn look_plain(path: &Path) -> Result<Option<Metadata>, FileError> {
     }
 }
 
-/// Whether this is a file of one name.
+/// Whether this is a regular file with a single name.
 pub(crate) fn is_plain(found: &Metadata) -> bool {
     #[cfg(unix)]
     let has_other_names = std::os::unix::fs::MetadataExt::nlink(found) > 1;

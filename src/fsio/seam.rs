@@ -1,7 +1,7 @@
 //! The seam between the file stores and the file system: every call that a save depends on goes through here.
 //!
-//! A test watches each call of its own thread, in order, and may make one fail (`watched`, `fail_call`). So it builds
-//! every state that a crash may leave, and tries every error of the system at every call.
+//! A test watches each call of its own thread, in order, and can make one fail (`watched`, `fail_call`). So it
+//! can produce every state that a crash may leave, and try every system error at every call.
 
 #![cfg_attr(
     not(feature = "testkit"),
@@ -24,48 +24,48 @@ pub use watching::{Verdict, Watch, fail_call, watched};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Call<'a> {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// The file or folder it is done to; of a rename and a link the new name.
+    /// The file or folder that it is done to; for a rename and a link, the new name.
     pub path: &'a Path,
-    /// The old name, of a rename and a link; of a time that is set, the file that it is taken from.
+    /// For a rename and a link, the old name; for a set time, the file that the time is taken from.
     pub from: Option<&'a Path>,
-    /// What is written, of a write.
+    /// For a write, the bytes.
     pub bytes: Option<&'a [u8]>,
-    /// Where it is written, of a write into the middle of a file; other writes go on at its end. Of a cut, how many bytes
-    /// stay.
+    /// For a write into the middle of a file, its offset; other writes append. For a cut, the number of bytes
+    /// that remain.
     pub at: Option<u64>,
 }
 
-/// What a call does.
+/// The operation of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Looking at a path without opening it.
+    /// Reading the metadata of a path without opening it.
     Inspect,
     /// Opening a file or folder.
     Open,
     /// Reading.
     Read,
-    /// Listing what a folder holds.
+    /// Listing a folder.
     List,
-    /// Creating a file, or opening one that may be there already.
+    /// Creating a file, or opening an existing one.
     Create,
     /// Creating the temporary file beside the one to replace.
     CreateTemp,
     /// Writing the temporary file.
     Write,
-    /// Taking back what was added to a file.
+    /// Removing bytes that were appended to a file.
     Cut,
-    /// Giving the temporary file the mode of the one to replace.
+    /// Giving the temporary file the mode of the one it replaces.
     SetMode,
     /// Giving a copy the time of the file it was copied from.
     SetTime,
-    /// Waiting until the bytes are on the disk.
+    /// Waiting until the bytes are on disk.
     Sync,
-    /// Waiting until the names in a folder are on the disk.
+    /// Waiting until the names in a folder are on disk.
     SyncFolder,
-    /// Giving the file a hard link.
+    /// Making a hard link.
     Link,
     /// Putting the temporary file in place.
     Rename,
@@ -113,7 +113,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Does `action`, which is `operation` on `path`.
+/// Runs `action`, which does `operation` on `path`.
 pub(super) fn call<T>(
     operation: Operation,
     path: &Path,
@@ -122,7 +122,7 @@ pub(super) fn call<T>(
     through(&Call::new(operation, path), action)
 }
 
-/// Does `action`, which gives `from` the name `path`.
+/// Runs `action`, which gives `from` the name `path`.
 pub(super) fn call_from<T>(
     operation: Operation,
     from: &Path,
@@ -136,7 +136,7 @@ pub(super) fn call_from<T>(
     through(&call, action)
 }
 
-/// Cuts a file back to its first `length` bytes.
+/// Runs `action`, which truncates a file to its first `length` bytes.
 pub(super) fn cut(
     path: &Path,
     length: u64,
@@ -154,7 +154,7 @@ pub(super) fn write_all(file: &File, path: &Path, bytes: &[u8]) -> io::Result<()
     Writer { file, path }.write_all(bytes)
 }
 
-/// Writes `bytes` into a file from `offset` on, in one call, and says how many of them.
+/// Writes `bytes` into a file from `offset` on, in one call, and returns how many were written.
 pub(super) fn write_at(
     path: &Path,
     bytes: &[u8],
@@ -216,29 +216,29 @@ mod watching {
 
     use super::Call;
 
-    /// Looks at the calls of one thread.
+    /// Watches the calls of one thread.
     pub trait Watch {
-        /// Decides what becomes of a call that is about to be made.
+        /// Decides what happens to a call that is about to be made.
         fn before(&mut self, call: &Call<'_>) -> Verdict {
             let _ = call;
             Verdict::Go
         }
 
-        /// Is told of a call that succeeded; of a write with the bytes that were written.
+        /// Called after a call that succeeded; for a write with the bytes that were written.
         fn after(&mut self, call: &Call<'_>) {
             let _ = call;
         }
     }
 
-    /// What becomes of a call.
+    /// What happens to a call.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum Verdict {
         /// It is made.
         Go,
-        /// It is not made and fails like this.
+        /// It is not made and fails with this error.
         Fail(io::Error),
-        /// Of a write: only so many bytes are written.
+        /// For a write: at most this many bytes are written.
         Short(usize),
     }
 
@@ -246,7 +246,7 @@ mod watching {
         static WATCH: RefCell<Option<Rc<RefCell<dyn Watch>>>> = const { RefCell::new(None) };
     }
 
-    /// Takes the watch away again, also when the watched function panics.
+    /// Removes the watch again, even if the watched function panics.
     struct Watched(Option<Rc<RefCell<dyn Watch>>>);
 
     impl Drop for Watched {
@@ -304,11 +304,11 @@ mod watching {
         Ok(written)
     }
 
-    /// Calls `run` while call number `number`, from 0, that a file store makes on this thread fails. Returns whether
-    /// `run` came to that call.
+    /// Calls `run` while one call that a file store makes on this thread fails: the one with this number, from
+    /// 0. Returns whether `run` reached that call.
     ///
-    /// A harness for a store that keeps its documents in a [`FileStore`](crate::store::FileStore) has
-    /// [`Place::fail`](crate::testkit::Place::fail) from it.
+    /// For a store that keeps its documents in a [`FileStore`](crate::store::FileStore), use this as
+    /// [`Place::fail`](crate::testkit::Place::fail) of its harness.
     pub fn fail_call(number: usize, run: &mut dyn FnMut()) -> bool {
         let watch = Rc::new(RefCell::new(Nth { number, seen: 0 }));
         watched(Rc::clone(&watch) as Rc<RefCell<dyn Watch>>, run);

@@ -1,14 +1,14 @@
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime};
 
-/// Which version of a file's contents this is, as far as the file system tells without reading them.
+/// The version of a file's contents, as far as the metadata shows it.
 ///
-/// On Unix: device, inode, size, and the times of the last change to contents and inode in nanoseconds.
-/// Elsewhere: size and time of the last change.
+/// On Unix it is device, inode, size, modification time and change time in nanoseconds. On other systems it is
+/// size and modification time.
 ///
-/// Equal stamps are strong evidence of equal contents, not proof: a file written twice in place, to the
-/// same size, within one tick of the kernel's clock (up to some milliseconds) keeps its stamp. A file
-/// that was replaced by rename, as [`replace`](super::replace()) does, always has another inode.
+/// Equal stamps are strong evidence of equal contents, but no proof: a file that is written twice in place, to
+/// the same size, within one tick of the kernel's clock (up to some milliseconds) keeps its stamp. A file that
+/// was replaced by rename, as [`replace`](super::replace()) does, always has another inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     size: u64,
@@ -25,7 +25,7 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of the file that this metadata was taken from.
+    /// The stamp of the file with this metadata.
     #[must_use]
     pub(crate) fn of(metadata: &Metadata) -> Self {
         #[cfg(unix)]
@@ -45,14 +45,14 @@ impl FileStamp {
         }
     }
 
-    /// Whether the file was changed within `tick` of this time, or later by its own times: then a change after this
-    /// time may have left the same stamp. (Git has the same rule for its index.)
+    /// Whether the file changed within `tick` of this time, or later by its own times. A change after this time
+    /// may then have left the stamp the same. (Git has the same rule for its index.)
     pub(crate) fn is_racy(&self, taken: SystemTime, tick: Duration) -> bool {
         #[cfg(unix)]
         let changed = {
             let (seconds, nanos) = self.mtime.max(self.ctime);
             let nanos = u32::try_from(nanos).unwrap_or(0);
-            // What is from before 1970 was not changed just now.
+            // A file from before 1970 was not changed just now.
             let since = u64::try_from(seconds).map(|seconds| Duration::new(seconds, nanos));
             SystemTime::UNIX_EPOCH.checked_add(since.unwrap_or_default())
         };
@@ -63,7 +63,7 @@ impl FileStamp {
             .is_none_or(|until| until >= taken)
     }
 
-    /// The stamp as one word, for a note of ours.
+    /// The stamp as one word, for our notes.
     pub(crate) fn text(&self) -> String {
         #[cfg(unix)]
         let text = format!(
@@ -75,8 +75,8 @@ impl FileStamp {
         text
     }
 
-    /// Equal in all but the inode's change time, which a hard link to the file moves forward without
-    /// touching the contents.
+    /// Whether everything but the inode's change time is equal. A hard link to the file changes that time
+    /// without changing the contents.
     pub(crate) fn same_contents(&self, other: &Self) -> bool {
         #[cfg(unix)]
         let same = (self.size, self.dev, self.ino, self.mtime)

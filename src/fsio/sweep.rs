@@ -4,15 +4,15 @@ use std::time::{Duration, SystemTime};
 
 use super::{TEMP_PREFIX, TEMP_RANDOM, TEMP_SUFFIX, system};
 
-/// An age for [`sweep`] at which a temporary file surely belongs to no living writer: a save takes
-/// milliseconds, even on a sick disk seconds.
+/// The age at which a temporary file surely belongs to no living writer: a save takes milliseconds, and seconds
+/// even on a failing disk.
 pub(crate) const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
-/// Removes the temporary files that killed writers left in `folder`, and says how many those were.
+/// Removes the temporary files that killed writers left in `folder`, and returns their number.
 ///
-/// Only regular files whose name has exactly the form that our own temporary files have, and that were
-/// last written at least `age` ago, are removed. What cannot be looked at or removed is left for the next
-/// time. This reads the folder once, so it is done once an hour, not at every save.
+/// It only removes regular files whose name has exactly the form of our temporary files and that were last
+/// written at least `age` ago. A file that cannot be checked or removed is left for the next time. This lists
+/// the whole folder, so it is done once an hour, not with every save.
 pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
     let Ok(entries) = system::read_dir(folder) else {
         return 0;
@@ -22,10 +22,10 @@ pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
         .filter_map(Result::ok)
         .filter(|entry| is_temporary(&entry.file_name()))
         .filter(|entry| {
-            // This does not follow links: a link of that name is none of ours.
+            // This does not follow links: a link with such a name is not ours.
             entry.metadata().is_ok_and(|found| {
                 found.is_file()
-                    // A time stamp in the future says nothing about the age: leave the file.
+                    // A time stamp in the future does not show the age, so the file is kept.
                     && found
                         .modified()
                         .is_ok_and(|at| now.duration_since(at).is_ok_and(|old| old >= age))
@@ -35,7 +35,7 @@ pub(crate) fn sweep(folder: &Path, age: Duration) -> usize {
         .count()
 }
 
-/// Whether this is the name of a temporary file of ours.
+/// Whether this is the name of one of our temporary files.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.to_str()
         .and_then(|name| name.strip_prefix(TEMP_PREFIX))

@@ -1,8 +1,8 @@
-//! Whether what is there will still be there after a power cut.
+//! Whether files survive a power cut.
 //!
-//! A writer that is killed between making something and syncing it leaves what everybody sees and a power cut may
-//! still take away; other programs do not sync at all. Whoever builds on it syncs it first, unless it is known to be
-//! synced. How long it has been there is no evidence.
+//! If a writer is killed between creating something and syncing it, everyone can see the result, but a power
+//! cut may still remove it; other programs do not sync at all. So an operation that relies on a file syncs it
+//! first, unless it is known to be synced. The age of a file is no evidence.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ use super::{
     sync_folder, system,
 };
 
-/// Has the next sync of a file write it anew: one failed before, perhaps in another process.
+/// Makes the next sync of a file write a new copy, because a sync of it failed before, perhaps in another process.
 pub(crate) fn distrust(path: &Path) -> Result<(), FileError> {
     let found = system::metadata(path).map_err(FileError::on(Operation::Inspect, path))?;
     note_failed(&found);
     Ok(())
 }
 
-/// Makes sure that a file of ours, which is only ever replaced, survives a power cut. Where this process knows that,
-/// it is one look and no sync.
+/// Makes sure that a file of ours that is only ever replaced survives a power cut. If this process already
+/// knows that, it costs one system call and no sync.
 pub(crate) fn ensure_synced(
     path: &Path,
     read: &Contents,
@@ -41,13 +41,13 @@ pub(crate) fn ensure_synced(
     Ok(())
 }
 
-/// Makes sure that a file of ours that only grows survives a power cut up to its present end, whoever wrote that, and
-/// gives the end. Where this process knows that, it is one look and no sync.
+/// Makes sure that a file of ours that only grows survives a power cut up to its present end, whichever process
+/// wrote it, and returns the end. If this process already knows that, it costs one system call and no sync.
 ///
 /// # Errors
 ///
-/// [`FileError::Io`], also of a file of which a sync failed before: the system may have dropped what it could not write,
-/// so that a later sync tells nothing.
+/// [`FileError::Io`], also for a file whose sync failed before: the system may have dropped the data that it
+/// could not write, so a later sync proves nothing.
 pub(crate) fn ensure_end_synced(path: &Path, durability: Durability) -> Result<u64, FileError> {
     let Some(found) = look(path)? else {
         return Ok(0);
@@ -61,7 +61,7 @@ pub(crate) fn ensure_end_synced(path: &Path, durability: Durability) -> Result<u
     }
     let file = match system::open_to_sync(path) {
         Ok(file) => file,
-        // Who may not write it, which some systems ask for, did not write its end.
+        // A user who may not write the file, which some systems require for a sync, did not write its end.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Ok(found.len());
         }
@@ -81,13 +81,14 @@ pub(crate) fn ensure_end_synced(path: &Path, durability: Durability) -> Result<u
     Ok(found.len())
 }
 
-/// Syncs a file that is still the one that was read, whoever wrote it: with [`Durability::Full`] its contents and its
-/// name, with [`Durability::Data`] its contents. Gives the version that is there afterwards: where a sync of this file
-/// failed before, the same bytes are written to a new one.
+/// Syncs a file if it still is the one that was read, whichever process wrote it: with [`Durability::Full`] its
+/// contents and its name, with [`Durability::Data`] its contents. Returns the version that is there afterwards:
+/// if a sync of this file failed before, the same bytes are written to a new file.
 ///
 /// # Errors
 ///
-/// [`FileError::Changed`] when it is another; [`FileError::Io`] with what could not be opened or synced.
+/// [`FileError::Changed`] when it is another file; [`FileError::Io`] for a file or folder that could not be
+/// opened or synced.
 pub(crate) fn sync_now(
     path: &Path,
     read: &Contents,

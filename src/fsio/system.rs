@@ -1,4 +1,4 @@
-//! The calls to the file system, each through the seam.
+//! The calls to the file system, each made through the seam.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -27,7 +27,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     call(Operation::Open, path, || File::open(path))
 }
 
-/// Opens a file to sync it; Windows asks for the right to write for that.
+/// Opens a file to sync it; Windows requires write access for that.
 pub(super) fn open_to_sync(path: &Path) -> io::Result<File> {
     if cfg!(windows) {
         return open_with(OpenOptions::new().write(true), Operation::Open, path);
@@ -35,7 +35,7 @@ pub(super) fn open_to_sync(path: &Path) -> io::Result<File> {
     open(path)
 }
 
-/// Opens a file that may not be there yet; `operation` says what for.
+/// Opens a file that may not exist yet; `operation` is the purpose of the call.
 pub(super) fn open_with(
     options: &OpenOptions,
     operation: Operation,
@@ -44,8 +44,7 @@ pub(super) fn open_with(
     call(operation, path, || options.open(path))
 }
 
-/// Opens what is a plain file as far as the caller knows: a link is refused, and a pipe that somebody put there is not
-/// waited for.
+/// Opens a path that should be a regular file: a link is refused, and a pipe does not block the call.
 pub(super) fn open_plain(
     options: &mut OpenOptions,
     operation: Operation,
@@ -60,7 +59,7 @@ pub(super) fn open_plain(
     open_with(options, operation, path)
 }
 
-/// Whether [`open_plain`] refused a link, a socket or a folder, by the system's own words for that.
+/// Whether [`open_plain`] refused a link, a socket or a folder, by the error code of the system.
 pub(super) fn is_not_plain(error: &io::Error) -> bool {
     #[cfg(unix)]
     {
@@ -82,7 +81,7 @@ pub(super) fn read<T>(path: &Path, action: impl FnOnce() -> io::Result<T>) -> io
     call(Operation::Read, path, action)
 }
 
-/// Reads at an offset, in one call.
+/// Reads at an offset in one system call.
 pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_at(file, bytes, offset);
@@ -90,7 +89,7 @@ pub(super) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<
     return std::os::windows::fs::FileExt::seek_read(file, bytes, offset);
 }
 
-/// Writes at an offset, in one call.
+/// Writes at an offset in one system call.
 pub(super) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::Result<usize> {
     seam::write_at(path, bytes, offset, |bytes| {
         #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Writes as of a program that syncs nothing, seen by the watch of this thread: for tests.
+//! Writes like those of a program that never syncs, visible to the watch of this thread. For tests.
 
 use std::path::Path;
 

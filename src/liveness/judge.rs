@@ -28,12 +28,14 @@ impl Liveness {
     /// use agent_checkpoint::liveness::Liveness;
     /// use agent_checkpoint::Timestamp;
     ///
-    /// let pulse = Pulse::default().with_progress(Some(Timestamp::parse("2026-03-02T08:00:00Z"))); let at =
-    /// |text| Timestamp::parse(text).time().expect("a time").to_utc(); let judge = |now|
-    /// Liveness::judge(&pulse, &Thresholds::default(), at(now)).as_str();
-    /// assert_eq!(judge("2026-03-02T08:29:59Z"), "active"); assert_eq!(judge("2026-03-02T08:30:00Z"), "late");
-    /// assert_eq!(judge("2026-03-02T09:00:00Z"), "stalled"); // A stamp ahead of the clock never counts as
-    /// fresh. assert_eq!(judge("2026-03-02T07:00:00Z"), "clock_suspect");
+    /// let pulse = Pulse::default().with_progress(Some(Timestamp::parse("2026-03-02T08:00:00Z")));
+    /// let at = |text| Timestamp::parse(text).time().expect("a time").to_utc();
+    /// let judge = |now| Liveness::judge(&pulse, &Thresholds::default(), at(now)).as_str();
+    /// assert_eq!(judge("2026-03-02T08:29:59Z"), "active");
+    /// assert_eq!(judge("2026-03-02T08:30:00Z"), "late");
+    /// assert_eq!(judge("2026-03-02T09:00:00Z"), "stalled");
+    /// // A stamp ahead of the clock never counts as fresh.
+    /// assert_eq!(judge("2026-03-02T07:00:00Z"), "clock_suspect");
     /// ```
     pub fn judge(pulse: &Pulse, thresholds: &Thresholds, now: DateTime<Utc>) -> Liveness {
         let heartbeat = signal(SignalKind::Heartbeat, pulse.heartbeat.as_ref(), now);

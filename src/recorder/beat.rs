@@ -1,4 +1,4 @@
-//! Heartbeats beside the work.
+//! Heartbeats during the work.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -9,8 +9,11 @@ use crate::CheckpointStoreExt;
 use crate::checkpoint::{Checkpoint, Error, Operation, Result};
 
 impl<C: Checkpoint> Recorder<C> {
-    /// The agent is alive. Of an `agent-session` that is its checkpoint: the agent's own report, from which the
-    /// next one is expected in 15 minutes. Elsewhere it is no progress, and leaves the time of the last change.
+    /// Reports that the agent is alive.
+    ///
+    /// If the checkpoint or its store [keeps heartbeats apart](Recorder::has_heartbeat) from progress, the time of the
+    /// last change stays. In other formats a heartbeat is a new stamp of the checkpoint itself; in an `agent-session`
+    /// the next report is expected 15 minutes after it.
     ///
     /// # Errors
     ///
@@ -21,7 +24,7 @@ impl<C: Checkpoint> Recorder<C> {
         if store.heartbeat().is_none() {
             return self.report(operation);
         }
-        // The heartbeat of the whole session, which its host file has.
+        // The host file has one heartbeat for the whole session.
         let mut state = self.state();
         let unchanged = self.change_in(&mut state, None, &mut |_, _| Ok(()))?;
         let beat = store.beat(&self.key, self.checkpoints.now(), state.hold.fence())?;
@@ -31,25 +34,25 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Whether the checkpoint or its store has a heartbeat apart from progress.
+    /// Whether the checkpoint or its store keeps a heartbeat apart from progress.
     #[must_use]
     pub fn has_heartbeat(&self) -> bool {
         C::HAS_HEARTBEAT || self.checkpoints.store().heartbeat().is_some()
     }
 
-    /// Does `work` while a thread reports every so often that the agent is alive. The thread ends with the work,
-    /// also when that panics.
+    /// Runs `work` while a thread reports at this interval that the agent is alive. The thread ends with the
+    /// work, even if the work panics.
     ///
-    /// Only where the heartbeat is apart from progress: the host of a `builder-state`, `sitebuilder`,
-    /// `story-pipeline-state`. Elsewhere it would vouch for work that no agent does. A beat that fails is logged,
-    /// and the next one tried; once another owner has the task there are no more.
+    /// This is only possible if the heartbeat is separate from progress, as in the host of a `builder-state`,
+    /// in `sitebuilder` and in `story-pipeline-state`. Otherwise it would vouch for work that no agent does. A
+    /// failed heartbeat is logged and the next one tried; they stop once another owner has the task.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is no heartbeat at all;
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where a heartbeat is the checkpoint itself, as of an
-    /// `agent-session` or a `task`, which have [`heartbeat`](Recorder::heartbeat), and for beats without a pause. The
-    /// work is then not begun.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if there is no heartbeat at all;
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if a heartbeat is a report of the agent itself, as in
+    /// an `agent-session` or a `task` (use [`heartbeat`](Recorder::heartbeat)), and for an interval of zero.
+    /// The work is then not begun.
     pub fn beating<T>(&self, every: Duration, work: impl FnOnce() -> T) -> Result<T> {
         if !self.has_heartbeat() {
             let operation = Operation::Heartbeat;
@@ -91,7 +94,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 }
 
-/// Whether the work is over.
+/// Signals that the work is over.
 #[derive(Default)]
 struct End {
     over: Mutex<bool>,
@@ -106,7 +109,7 @@ impl End {
     }
 }
 
-/// Tells it when it goes, whichever way the work ends.
+/// Signals the end when it is dropped, however the work ends.
 struct Ended<'e>(&'e End);
 
 impl Drop for Ended<'_> {

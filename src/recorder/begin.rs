@@ -42,11 +42,11 @@ pub struct Found<C: Checkpoint> {
     pub loaded: Loaded<C>,
     /// Whether and how to resume it, with all that the prompt needs.
     pub resume: Resume,
-    /// Its claim, while that stands.
+    /// Its claim, if that is still valid.
     pub claimed: Option<Claim>,
-    /// Its last claim, whatever became of it.
+    /// Its last claim, even if that expired or was released.
     last_claim: Option<Claim>,
-    /// Why the plan lets no agent resume it, whatever its claim.
+    /// Why the plan does not let any agent resume it, apart from claims.
     refused: Option<String>,
     checkpoints: Checkpoints<C>,
     key: Key,
@@ -106,7 +106,7 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when there is none, and those of
+    /// [`ErrorKind::NotFound`] when there is no checkpoint, and those of
     /// [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn resume(
         checkpoints: &Checkpoints<C>,
@@ -165,7 +165,8 @@ impl<C: Checkpoint> Found<C> {
         Hold::claim(checkpoints, key, &self.options, self.claimed.as_ref())
     }
 
-    /// Counts the attempt that ended before this claim. What keeps that from being written keeps no agent from its task.
+    /// Counts the attempt that ended before this claim. A failure to record it is only logged: it must not keep
+    /// the agent from its task.
     fn count_take_over(&self, claim: &Claim) {
         let (key, owner) = (&self.key, self.options.owner.to_string());
         let ledger = self.checkpoints.ledger(key, owner);
@@ -183,7 +184,7 @@ impl<C: Checkpoint> Found<C> {
     /// # Errors
     ///
     /// [`ErrorKind::Refused`] if the plan says to refuse or to restart, or the protocol does not let this agent carry
-    /// on; [`ErrorKind::Claimed`] while the claim of another owner stands ([`RecorderOptions::taking_over`]);
+    /// on; [`ErrorKind::Claimed`] while the claim of another owner is valid ([`RecorderOptions::taking_over`]);
     /// [`ErrorKind::Conflict`] if the checkpoint changed since it was found: its agent is still at work.
     pub fn carry_on(self) -> Result<Recorder<C>> {
         if let Some(why) = self.refused {
@@ -225,7 +226,7 @@ impl<C: Checkpoint> Found<C> {
     /// # Errors
     ///
     /// [`ErrorKind::NotOffered`] if the store keeps no history; [`ErrorKind::Claimed`] while the claim of another
-    /// owner stands; [`ErrorKind::Conflict`] if the checkpoint changed since it was found; those of
+    /// owner is valid; [`ErrorKind::Conflict`] if the checkpoint changed since it was found; those of
     /// [`Checkpoints::put`](crate::Checkpoints::put).
     pub fn start_over(self, first: &C) -> Result<Recorder<C>> {
         let store = self.checkpoints.store();

@@ -1,24 +1,24 @@
-//! What an agent gets to know of its context.
+//! What an agent is told about its context.
 
 use super::{Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, ContextLevel, ContextUse, Error, Operation, Result};
 
-/// What a context that fills up asks for.
+/// What an agent should do as its context fills up.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum ContextAdvice {
-    /// Go on: there is enough left, or the warning was given and its checkpoint made.
+    /// Go on: enough context is left, or the warning was already given and its checkpoint made.
     Continue,
-    /// The context is used by 75 % or more, for the first time: the checkpoint is made, for safety, and the work
-    /// can go on.
+    /// The context is 75 % full or more, for the first time. A checkpoint was made for safety, and the work can
+    /// go on.
     Warn(Recorded),
-    /// The context is used by 90 % or more: the last checkpoint is made, at the first such call; stop. A new
-    /// session goes on.
+    /// The context is 90 % full or more. The last checkpoint was made at the first such call. Stop; a new
+    /// session carries on.
     Stop(Option<Recorded>),
 }
 
 impl ContextAdvice {
-    /// The message for the agent; nothing where it goes on.
+    /// The message for the agent; `None` if it can go on.
     #[must_use]
     pub fn message(&self) -> Option<&'static str> {
         match self {
@@ -30,15 +30,16 @@ impl ContextAdvice {
 }
 
 impl<C: Checkpoint> Recorder<C> {
-    /// How much of its context the agent has used, as a fraction: 0.78 for 78 %. Source of the thresholds: the
-    /// builder-state protocol.
+    /// Reports how much of its context the agent has used, as a fraction: 0.78 for 78 %. Source of the
+    /// thresholds: the builder-state protocol.
     ///
-    /// Each threshold is heeded once for each time that it is crossed: after the context was emptied, as by a
+    /// Each threshold causes one checkpoint each time it is crossed: after the context shrank, for example by a
     /// compaction, the next crossing counts again.
     ///
     /// # Errors
     ///
-    /// As every call; [`ErrorKind::Refused`](crate::ErrorKind::Refused) for what is no fraction of a context.
+    /// As every call; [`ErrorKind::Refused`](crate::ErrorKind::Refused) for a number that is not a fraction of
+    /// a context.
     pub fn context_used(&self, fraction: f64) -> Result<ContextAdvice> {
         let used = ContextUse::new(fraction).ok_or_else(|| {
             Error::refused("a part of the context is a fraction, such as 0.78 for 78 %")

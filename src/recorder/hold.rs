@@ -178,7 +178,7 @@ impl Hold {
     /// Gives the claim back.
     pub(super) fn release(&mut self, store: &dyn CheckpointStore, key: &Key) -> Result<()> {
         if let Some(claim) = self.claim.take() {
-            // Later calls show this fence, so the store says that the claim was given back.
+            // Later calls state this fence, so the store says that the claim was given back.
             self.given = Some(claim.fence);
             store.release(key, claim.fence)?;
         }

@@ -1,8 +1,8 @@
-//! What an orchestrator holds while an agent works on a task: the recorder.
+//! The recorder: what an orchestrator holds while an agent works on a task.
 //!
-//! A [`Recorder`] is bound to one checkpoint and one [`Owner`]. What the agent reports becomes one change of
-//! the stored checkpoint, whole or not at all, and is refused once another owner has the task: by the claim's
-//! fence where the store has claims, else by the agent and session that the checkpoint names.
+//! A [`Recorder`] is bound to one checkpoint and one [`Owner`]. Each report of the agent becomes one change of
+//! the stored checkpoint, whole or not at all. Once another owner has the task, reports are refused: by the
+//! claim's fence if the store has claims, otherwise by the agent and session that the checkpoint names.
 //!
 //! # Example
 //!
@@ -18,7 +18,7 @@
 //! let tasks = store.checkpoints::<TaskCheckpoint>();
 //! let key = Key::new("US-003")?;
 //!
-//! // A checkpoint that is there is never overwritten: the caller gets it and decides.
+//! // An existing checkpoint is never overwritten: the caller gets it and decides.
 //! let first = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], tasks.now());
 //! let recorder = match Recorder::begin(&tasks, &key, "ui-dev", &first)? {
 //!     Opened::Begun(recorder) => recorder,
@@ -32,7 +32,7 @@
 //!     StepDone::current().with_modified("src/toggle.rs").into(),
 //! ])?;
 //! if let ContextAdvice::Stop(..) = recorder.context_used(0.92)? {
-//!     // A new session goes on from here.
+//!     // A new session carries on from here.
 //! }
 //! # Ok(())
 //! # }
@@ -40,8 +40,8 @@
 //!
 //! # What is not here
 //!
-//! Nothing is recorded behind the agent's back but a heartbeat, and that only where a format keeps it apart from
-//! progress: see [`Recorder::beating`].
+//! The recorder does nothing without a call of the agent, except for heartbeats, and those only if a format
+//! keeps them apart from progress: see [`Recorder::beating`].
 
 mod beat;
 mod begin;
@@ -87,29 +87,29 @@ use crate::checkpoints::{Batch, Checkpoints};
 use crate::resume::Resume;
 use crate::store::{Outcome, Saved};
 
-/// Records what an agent does, in the checkpoint of its task.
+/// Records what an agent does in the checkpoint of its task.
 ///
-/// Made by [`begin`](Recorder::begin) and [`resume`](Recorder::resume).
+/// Get one from [`begin`](Recorder::begin) or [`resume`](Recorder::resume).
 ///
 /// # Writing
 ///
-/// Every call is one change of the stored checkpoint, as
-/// [`Checkpoints::try_update`](crate::Checkpoints::try_update) makes it: one write, or none where the call says
-/// what the checkpoint says already. Calls from several threads take turns.
+/// Every call is one change of the stored checkpoint, as made by
+/// [`Checkpoints::try_update`](crate::Checkpoints::try_update): one write, or none if the checkpoint already
+/// states what the call reports. Calls from several threads run one after the other.
 ///
 /// # Its claim
 ///
-/// Where the store has claims, a recorder takes one and gives it back when it [leaves](Recorder::leave) or is dropped;
-/// a process that is killed does neither, and its claim runs out. A recorder whose view has a
-/// [fence](Checkpoints::fenced) writes with that one, and one [without a claim](RecorderOptions::without_claim) with
-/// none: both take nothing, and give nothing back.
+/// If the store has claims, a recorder takes one and gives it back when it [leaves](Recorder::leave) or is
+/// dropped. A killed process does neither, so its claim expires. A recorder whose view has a
+/// [fence](Checkpoints::fenced) writes with that fence, and one [without a
+/// claim](RecorderOptions::without_claim) writes without a fence; neither takes a claim or gives one back.
 ///
 /// # Errors
 ///
-/// Of every call, besides those it names: [`ErrorKind::Unsupported`] with the list of what the format has,
-/// where it cannot express the call; [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and
+/// Every call may return, besides the errors it names: [`ErrorKind::Unsupported`] with the list of the format's
+/// operations, if the format cannot express the call; [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and
 /// [`ErrorKind::Fenced`] once another owner has the task ([`Error::is_taken_over`]); those of
-/// [`Checkpoints::try_update`](crate::Checkpoints::try_update). After each of them the checkpoint is as it was.
+/// [`Checkpoints::try_update`](crate::Checkpoints::try_update). After each of them the checkpoint is unchanged.
 pub struct Recorder<C: Checkpoint> {
     checkpoints: Checkpoints<C>,
     key: Key,
@@ -117,16 +117,16 @@ pub struct Recorder<C: Checkpoint> {
     state: Mutex<State>,
 }
 
-/// What changes from call to call.
+/// The state that changes from call to call.
 struct State {
     hold: Hold,
-    /// The level of the context that was last reported.
+    /// The level of the last report on the context.
     level: ContextLevel,
-    /// Who the task was given to.
+    /// The agent that the task was handed over to.
     given_to: Option<String>,
 }
 
-/// What a change left, for its caller.
+/// What a change left for its caller.
 struct After {
     holder: Holder,
     superseded: Option<OpenItem>,
@@ -171,7 +171,7 @@ impl<C: Checkpoint> Recorder<C> {
         &self.key
     }
 
-    /// Who records.
+    /// The owner in whose name it records.
     #[must_use]
     pub fn owner(&self) -> &Owner {
         &self.options.owner
@@ -183,20 +183,20 @@ impl<C: Checkpoint> Recorder<C> {
         self.checkpoints.clone().fenced(self.fence())
     }
 
-    /// The fence of the claim; `None` where the store has no claims or none was wanted.
+    /// The fence of the claim; `None` if the store has no claims or the options ask for none.
     #[must_use]
     pub fn fence(&self) -> Option<Fence> {
         self.state().hold.fence()
     }
 
-    /// The claim as it was last made or renewed.
+    /// The claim as it was last granted or renewed.
     #[must_use]
     pub fn claim(&self) -> Option<Claim> {
         self.state().hold.claimed().cloned()
     }
 
-    /// The step to do next: the one in progress, else the first that is planned. `None` where no step is left that
-    /// could be read. Judges no files, as [`plan`](Recorder::plan) does.
+    /// The step to do next: the one in progress, else the first planned one. `None` if no readable step is
+    /// left. Unlike [`plan`](Recorder::plan), it does not judge files.
     ///
     /// # Errors
     ///
@@ -216,19 +216,19 @@ impl<C: Checkpoint> Recorder<C> {
         Ok(self.checkpoints.get(&self.key)?.checkpoint)
     }
 
-    /// How another agent would go on from here: the plan and the prompt.
+    /// How another agent would carry on from here: the plan and the prompt.
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::resume`](crate::Checkpoints::resume).
     pub fn plan(&self) -> Result<Resume> {
-        // The claim that stands is the owner's, who is the one that hands on.
+        // The valid claim belongs to the owner itself, which is about to hand the task over.
         let options = self.options.resume.clone().ignoring_claims();
         let options = options.with_asker(self.options.owner.to_string());
         self.checkpoints.resume(&self.key, &options)
     }
 
-    /// Reports one thing: an [`Operation`](crate::Operation), or a [`Report`] that is forced.
+    /// Reports one thing: an [`Operation`](crate::Operation), or a forced [`Report`].
     ///
     /// # Errors
     ///
@@ -266,10 +266,10 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Changes the checkpoint with what its own type can say beyond the common words, such as the scores at the
+    /// Changes the checkpoint through its own type, for what no operation expresses, such as the scores at the
     /// end of a story's stage.
     ///
-    /// `change` may run more than once, on what a faster writer left, and must not call the recorder.
+    /// `change` may run more than once, with what a faster writer left, and must not call the recorder.
     ///
     /// # Errors
     ///
@@ -278,13 +278,13 @@ impl<C: Checkpoint> Recorder<C> {
         self.change(&mut |checkpoint, _| change(checkpoint))
     }
 
-    /// Gives the claim back, so that another agent may begin at once. Writes nothing else.
+    /// Gives the claim back, so that another agent may begin at once. It writes nothing else.
     ///
-    /// A recorder that is dropped does so as well, and can report no failure.
+    /// Dropping the recorder does the same, but cannot report a failure.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Fenced`] when another has claimed the task since.
+    /// [`ErrorKind::Fenced`] when another owner has claimed the task since.
     pub fn leave(self) -> Result<()> {
         self.give_back()
     }
@@ -295,11 +295,11 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic in a caller's closure leaves the state whole: it is changed only after a save.
+        // A panic in a caller's closure leaves the state consistent, because it only changes after a save.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One change of the stored checkpoint, by the owner of the task.
+    /// Makes one change of the stored checkpoint in the name of the owner.
     fn change(&self, change: &mut ChangeOf<'_, C>) -> Result<Recorded> {
         self.change_in(&mut self.state(), None, change)
     }
@@ -318,7 +318,7 @@ impl<C: Checkpoint> Recorder<C> {
         let now = self.checkpoints.now();
         state.hold.keep(store, &self.key, claim_for, now)?;
         let (saved, after) = match self.save(&state.hold, archive, change) {
-            // Its owner was away for longer than the claim stood.
+            // The claim expired because the owner was away for longer than it lasts.
             Err(error) if state.hold.revive(&error, store, &self.key, claim_for)? => {
                 self.save(&state.hold, archive, change)?
             }
@@ -336,7 +336,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Who reports now, with what is known outside of the checkpoint.
+    /// The reporting owner, with what is known from outside the checkpoint.
     fn context(&self, now: DateTime<Utc>) -> OperationContext<'_> {
         let owner = &self.options.owner;
         OperationContext::at(now)

@@ -1,4 +1,4 @@
-//! The recorder for async programs: the same calls, made where blocking is allowed.
+//! The recorder for async programs: the same calls, made on threads where blocking is allowed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,42 +21,42 @@ use crate::resume::Resume;
 
 /// A [`Recorder`] for async programs.
 ///
-/// Every call is made on a thread where blocking is allowed, one after the other: a save waits for the disk, and may
-/// wait for a lock. The futures are `Send`. Clones are one recorder.
+/// Calls run one after the other on a thread where blocking is allowed, because a save waits for the disk and
+/// may wait for a lock. The futures are `Send`. All clones share one recorder.
 ///
 /// # Cancellation
 ///
-/// A future that is dropped never leaves half a change. A call whose turn had not come is not made. One that had begun
-/// is made whole in the background, and the next call waits for it; only a runtime that shuts down may drop it before
-/// it begins. Work in a [scope](AsyncRecorder::scope) or a [run](AsyncRecorder::run) that is dropped before its end, as by
-/// a timeout, is recorded as stopped.
+/// Dropping a future never leaves half a change. A call that is still waiting for its turn is not made. A call
+/// that has begun is completed in the background, and the next call waits for it; only a runtime that shuts
+/// down may drop it before it begins. Work in a [scope](AsyncRecorder::scope) or a [run](AsyncRecorder::run)
+/// that is dropped before its end, for example by a timeout, is recorded as stopped.
 ///
-/// When the last clone is dropped, giving the claim back is only queued; [`leave`](AsyncRecorder::leave) waits for it, and
-/// so do [`begin`](AsyncRecorder::begin) and [`run`](AsyncRecorder::run) of the same task in this process. Where the
-/// runtime ends after a run, have the work stop by returning `Ok(None)` instead of dropping the run.
+/// When the last clone is dropped, giving the claim back is only queued. [`leave`](AsyncRecorder::leave) waits for
+/// it, and so do [`begin`](AsyncRecorder::begin) and [`run`](AsyncRecorder::run) of the same task in this process. If
+/// the runtime ends after a run, let the work stop by returning `Ok(None)` instead of dropping the run.
 pub struct AsyncRecorder<C: Checkpoint + Send + 'static>(Arc<Handle<C>>);
 
-/// What the clones share: the last one that is dropped has the recorder dropped.
+/// The state that all clones share. Dropping the last clone drops the recorder.
 struct Handle<C: Checkpoint + Send + 'static> {
     key: Key,
-    /// `None` only while it is dropped.
+    /// `None` only while the handle is being dropped.
     held: Option<Arc<Mutex<Held<C>>>>,
     leaving: Arc<OnceLock<Leaving>>,
 }
 
-/// A call that has begun holds it too, so it may outlive the clones.
+/// The recorder itself. A running call holds it too, so it may outlive the clones.
 struct Held<C: Checkpoint + Send + 'static> {
     recorder: Recorder<C>,
-    /// After the recorder, which gives the claim back when it is dropped.
+    /// Declared after the recorder so that it is dropped later: dropping the recorder gives the claim back first.
     _leaving: Arc<OnceLock<Leaving>>,
 }
 
-/// What dropped recorders and dropped work have still to do in the background, by the keys of their tasks: who begins
-/// such a task anew in this process waits for that.
+/// How many drops still have background work to do, by the key of the task. A begin of the same task in this
+/// process waits until there is none.
 static LEFT_BEHIND: std::sync::Mutex<BTreeMap<Key, usize>> = std::sync::Mutex::new(BTreeMap::new());
 static ONE_IS_DONE: Notify = Notify::const_new();
 
-/// Something that is done in the background, from the drop that asks for it to its end.
+/// One piece of background work, counted from the drop that causes it to its end.
 struct Leaving(Key);
 
 impl Leaving {
@@ -69,7 +69,7 @@ impl Leaving {
         LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nothing is left to do for a task.
+    /// Waits until no background work is left for a task.
     async fn ended(key: &Key) {
         loop {
             let one_is_done = ONE_IS_DONE.notified();
@@ -95,15 +95,15 @@ impl Drop for Leaving {
     }
 }
 
-/// A step of the plan that is to be done, as [`AsyncRecorder::run`] hands it to the work.
+/// A planned step, as [`AsyncRecorder::run`] passes it to the work.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AsyncStep<C: Checkpoint + Send + 'static> {
-    /// What is to be done, as the plan has it.
+    /// The text of the step in the plan.
     pub text: String,
     /// The recorder, for decisions and notes.
     pub recorder: AsyncRecorder<C>,
-    /// What was found of the agent before: at the first step of a run that carries on, else `None`.
+    /// The plan of the resume: at the first step of a run that carries on, else `None`.
     pub resume: Option<Resume>,
 }
 
@@ -124,7 +124,7 @@ impl<C: Checkpoint + Send + 'static> Clone for AsyncRecorder<C> {
 impl<C: Checkpoint + Send + 'static> Drop for Handle<C> {
     fn drop(&mut self) {
         self.leaving.get_or_init(|| Leaving::begin(&self.key));
-        // Giving the claim back may wait for a lock.
+        // Giving the claim back may wait for a lock, so it must not run on an async thread.
         if let (Some(held), Ok(runtime)) = (self.held.take(), Runtime::try_current()) {
             runtime.spawn_blocking(move || drop(held));
         }
@@ -145,12 +145,12 @@ impl<C: Checkpoint + Send + 'static> From<Recorder<C>> for AsyncRecorder<C> {
     }
 }
 
-/// Makes a blocking call where that is allowed.
+/// Makes a blocking call on a thread where blocking is allowed.
 ///
 /// # Errors
 ///
-/// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] where the runtime shuts down
-/// before the call is made.
+/// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] if the runtime
+/// shuts down before the call is made.
 ///
 /// # Panics
 ///
@@ -178,7 +178,7 @@ async fn unblocked<R: Send + 'static>(
 impl<C: Checkpoint + Send + 'static> Checkpoints<C> {
     /// Makes calls of this view from an async program, on a thread where blocking is allowed.
     ///
-    /// A future that is dropped after it was first polled does not take its call back: that is made, whole.
+    /// Dropping the future after its first poll does not cancel the call: it is still completed.
     ///
     /// # Examples
     ///
@@ -193,8 +193,8 @@ impl<C: Checkpoint + Send + 'static> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] where the runtime shuts
-    /// down before the call is made.
+    /// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] if the runtime
+    /// shuts down before the call is made.
     pub async fn unblocked<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Checkpoints<C>) -> Result<R> + Send + 'static,
@@ -205,12 +205,13 @@ impl<C: Checkpoint + Send + 'static> Checkpoints<C> {
 }
 
 impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
-    /// Makes a call of the recorder, or several: `recorder.call(|recorder| recorder.step_started("Test it")).await`.
+    /// Makes one or several calls of the recorder:
+    /// `recorder.call(|recorder| recorder.step_started("Test it")).await`.
     ///
     /// # Errors
     ///
-    /// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] where the runtime shuts
-    /// down before the call is made.
+    /// Those of `work`; [`ErrorKind::Refused`] outside of a tokio runtime, and [`ErrorKind::Io`] if the runtime
+    /// shuts down before the call is made.
     pub async fn call<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Recorder<C>) -> Result<R> + Send + 'static,
@@ -222,7 +223,7 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
         unblocked(move || work(&held.recorder)).await
     }
 
-    /// As [`Recorder::begin`]; make an `AsyncRecorder` of what it came to with `From`.
+    /// As [`Recorder::begin`]. Turn the recorder in the result into an `AsyncRecorder` with `From`.
     ///
     /// # Errors
     ///
@@ -238,8 +239,8 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
         Self::enter_with(checkpoints, key, begin).await
     }
 
-    /// Begins once nothing is left to do of what was dropped of the task. Where this future is dropped itself, what it
-    /// came to is dropped in the background, and that counts as well.
+    /// Runs `enter` once no background work is left for the task. If this future is dropped, its result is
+    /// dropped in the background, which counts as background work too.
     async fn enter_with<R: Send + 'static>(
         checkpoints: &Checkpoints<C>,
         key: &Key,
@@ -260,14 +261,14 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
     ///
     /// # Errors
     ///
-    /// Those of `work`, with what became of the checkpoint.
+    /// Those of `work`, with the checkpoint that was made of the failure, or why there is none.
     pub async fn scope<T, E: fmt::Display>(
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Broken<E>> {
         let mut unfinished = Unfinished(Some(self.clone()));
         let mut work = pin!(work);
-        // What the work shares with others is the caller's to look at, as it would be without the scope.
+        // As without the scope, the caller must check state that the work shares with others after a panic.
         let ended = poll_fn(|context| {
             let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
             match polled {
@@ -344,7 +345,7 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
         Ok(Ran::of_the_end(is_partial))
     }
 
-    /// As [`Recorder::leave`]: gives the claim back, and waits for that.
+    /// As [`Recorder::leave`]: gives the claim back, and waits until that is done.
     ///
     /// # Errors
     ///
@@ -354,7 +355,7 @@ impl<C: Checkpoint + Send + 'static> AsyncRecorder<C> {
     }
 }
 
-/// Work that is dropped before its end is recorded as stopped.
+/// Records work as stopped if it is dropped before its end.
 struct Unfinished<C: Checkpoint + Send + 'static>(Option<AsyncRecorder<C>>);
 
 impl<C: Checkpoint + Send + 'static> Drop for Unfinished<C> {
@@ -368,7 +369,8 @@ impl<C: Checkpoint + Send + 'static> Drop for Unfinished<C> {
             if let Err(error) = recorder.interrupted(stopped).await {
                 tracing::error!(%error, "no checkpoint could be made of cancelled work");
             }
-            drop(recorder); // and perhaps its claim, which is counted before this ends
+            // This may also give the claim back, so it comes before the background work counts as done.
+            drop(recorder);
             drop(leaving);
         });
     }

@@ -1,4 +1,4 @@
-//! How a recorder works.
+//! The options of a recorder.
 
 use std::time::Duration;
 
@@ -6,31 +6,32 @@ use super::Owner;
 use crate::checkpoint::SourceFiles;
 use crate::resume::ResumeOptions;
 
-/// How long a claim stands unless it is renewed: the time within which the protocols expect the next
-/// checkpoint at the latest.
+/// How long a claim lasts unless it is renewed: the longest time within which the protocols expect the next
+/// checkpoint.
 const CLAIM: Duration = Duration::from_secs(15 * 60);
 
-/// Who records, and how.
+/// The owner in whose name a recorder records, and its settings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecorderOptions {
-    /// Who records.
+    /// The owner.
     pub owner: Owner,
-    /// How long the claim on the task stands unless a call renews it, 15 minutes by default; `None` records
-    /// without a claim. A store that has no claims is no error.
+    /// How long the claim on the task lasts unless a call renews it, 15 minutes by default. `None` records
+    /// without a claim. A store without claims is no error.
     pub claim_for: Option<Duration>,
-    /// Whether the task is claimed also from an owner whose claim still stands, because that one is known to
+    /// Whether to claim the task even from an owner whose claim is still valid, because that owner is known to
     /// be dead.
     pub take_over: bool,
-    /// Which files are sources; the others are skipped of what a step made and changed, and handed back.
+    /// Which files are source files. Others are removed from the files that a step made and changed, and
+    /// returned to the caller.
     pub sources: SourceFiles,
-    /// What a resume takes from outside the checkpoint, and the rules of some operations: the project's
-    /// folder, the plan of a build, the state of a story.
+    /// What a resume, and the rules of some operations, need from outside the checkpoint: the project's folder,
+    /// the plan of a build, the state of a story.
     pub resume: ResumeOptions,
 }
 
 impl RecorderOptions {
-    /// This owner records, with a claim for 15 minutes at a time where the store has claims.
+    /// Options for this owner, with a claim for 15 minutes at a time if the store has claims.
     pub fn new(owner: impl Into<Owner>) -> Self {
         RecorderOptions {
             owner: owner.into(),
@@ -41,35 +42,35 @@ impl RecorderOptions {
         }
     }
 
-    /// Sets how long a claim stands unless a call renews it.
+    /// Sets how long a claim lasts unless a call renews it.
     #[must_use]
     pub fn claiming_for(mut self, time: Duration) -> Self {
         self.claim_for = Some(time);
         self
     }
 
-    /// Records without a claim: another owner is noticed by the checkpoint alone.
+    /// Records without a claim. Another owner is then only noticed through the checkpoint.
     #[must_use]
     pub fn without_claim(mut self) -> Self {
         self.claim_for = None;
         self
     }
 
-    /// Takes the task also from an owner whose claim still stands: for a caller that knows that the owner is dead.
+    /// Takes the task even from an owner whose claim is still valid, for a caller that knows that the owner is dead.
     #[must_use]
     pub fn taking_over(mut self) -> Self {
         self.take_over = true;
         self
     }
 
-    /// Sets which files are sources.
+    /// Sets which files are source files.
     #[must_use]
     pub fn with_sources(mut self, sources: SourceFiles) -> Self {
         self.sources = sources;
         self
     }
 
-    /// Sets what a resume takes from outside the checkpoint.
+    /// Sets what a resume needs from outside the checkpoint.
     #[must_use]
     pub fn resuming_with(mut self, options: ResumeOptions) -> Self {
         self.resume = options;

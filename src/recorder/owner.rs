@@ -1,10 +1,10 @@
-//! Who records.
+//! The owner of a task.
 
 use std::fmt;
 
 use crate::checkpoint::random_name;
 
-/// Who has a task: an agent, and the session that it works in. Two sessions of one agent are two owners.
+/// The owner of a task: an agent and its session. Two sessions of one agent are two owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Owner {
@@ -15,7 +15,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An agent in a fresh session, whose name no other had before.
+    /// An agent in a new session with a unique name.
     pub fn new(agent: impl Into<String>) -> Self {
         Owner {
             agent: agent.into(),
@@ -23,8 +23,8 @@ impl Owner {
         }
     }
 
-    /// Names the session. An agent that goes on in the same session, as after its program was started
-    /// again, is the same owner.
+    /// Names the session. An agent that continues the same session, for example after a restart of its program,
+    /// is the same owner.
     #[must_use]
     pub fn in_session(mut self, session: impl Into<String>) -> Self {
         self.session = session.into();

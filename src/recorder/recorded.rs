@@ -1,19 +1,19 @@
-//! What came of a call.
+//! The result of a call of the recorder.
 
 use crate::checkpoint::OpenItem;
 use crate::store::{Outcome, Saved};
 
-/// What came of a call: it is saved, or it changed nothing.
+/// The result of a call: it was saved, or it changed nothing.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// What was written, cut and violated; [`Outcome::Unchanged`] where nothing was to be written.
+    /// What was written, dropped and violated; [`Outcome::Unchanged`] if there was nothing to write.
     pub saved: Saved,
-    /// Files of finished steps that are no sources, and so are not in the checkpoint.
+    /// Files of finished steps that are not source files and therefore are not in the checkpoint.
     pub left_out: Vec<String>,
-    /// The step that went back to the plan for the one that was started, with its note.
+    /// The step that returned to the plan because another one was started, with its note.
     pub superseded: Option<OpenItem>,
-    /// What the protocol has the agent post after a checkpoint, such as
+    /// The message that the protocol wants the agent to post after a checkpoint, such as
     /// `@orchestrator: Task T060 progress: 65%`.
     pub message: Option<String>,
 }

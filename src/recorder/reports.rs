@@ -1,10 +1,11 @@
-//! The calls that report one thing.
+//! The calls that each report one thing.
 
 use super::{Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, Operation, Result, StepDone};
 
 impl<C: Checkpoint> Recorder<C> {
-    /// A step begins; it stays in the plan until it is done. Another that was in progress goes back to the plan.
+    /// Reports that a step begins; it stays in the plan until it is done. Another step in progress returns to
+    /// the plan.
     ///
     /// # Errors
     ///
@@ -15,8 +16,8 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// A step is finished: it leaves the plan, and is no longer in progress. Files that are no sources are
-    /// not recorded: see [`Recorded::left_out`].
+    /// Reports that a step is finished: it leaves the plan and is no longer in progress. Files that are not
+    /// source files are not recorded: see [`Recorded::left_out`].
     ///
     /// # Errors
     ///
@@ -25,7 +26,7 @@ impl<C: Checkpoint> Recorder<C> {
         self.report(Operation::StepDone(done.clone()))
     }
 
-    /// A step joins the plan, before another planned one or at its end.
+    /// Adds a step to the plan, before another planned one or at its end.
     ///
     /// # Errors
     ///
@@ -37,7 +38,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// A planned step is not to be done, and why.
+    /// Reports that a planned step is not to be done, and why.
     ///
     /// # Errors
     ///
@@ -49,7 +50,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// A planned step gets another text.
+    /// Changes the text of a planned step.
     ///
     /// # Errors
     ///
@@ -61,7 +62,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// A planned step comes before another.
+    /// Moves a planned step before another one.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// A decision that the next agent must respect, and why.
+    /// Records a decision that the next agent must respect, and its reason.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// How far the work in progress is; of an `agent-session`, how to resume from here.
+    /// Records how far the work in progress is; for an `agent-session`, how to resume from here.
     ///
     /// # Errors
     ///
@@ -96,7 +97,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Something is in the way.
+    /// Reports a blocker.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// Nothing is in the way any more.
+    /// Reports that the blockers are resolved.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ impl<C: Checkpoint> Recorder<C> {
         self.report(Operation::Unblock)
     }
 
-    /// The task enters a phase, by name or number.
+    /// Reports that the task enters a phase, by name or number.
     ///
     /// # Errors
     ///
@@ -128,7 +129,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// The task enters a stage, by name or number.
+    /// Reports that the task enters a stage, by name or number.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// The agent is at a sync point, and waits there.
+    /// Reports that the agent is at a sync point and waits there.
     ///
     /// # Errors
     ///
@@ -150,7 +151,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// An activity of verification has a result, as the format spells it.
+    /// Records the result of a verification activity, as the format spells it.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// A gate was passed.
+    /// Reports that a gate was passed.
     ///
     /// # Errors
     ///
@@ -174,7 +175,7 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// The task waits for a decision.
+    /// Reports that the task waits for a decision.
     ///
     /// # Errors
     ///
@@ -183,7 +184,7 @@ impl<C: Checkpoint> Recorder<C> {
         self.report(Operation::Pause { until: None })
     }
 
-    /// The task is complete.
+    /// Reports that the task is complete.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl<C: Checkpoint> Recorder<C> {
         self.report(Operation::Complete)
     }
 
-    /// The model's service asked to wait: a full checkpoint, with how far the work in progress is.
+    /// Reports that the model's service asked to wait: a full checkpoint, with how far the work in progress is.
     ///
     /// # Errors
     ///
@@ -204,8 +205,8 @@ impl<C: Checkpoint> Recorder<C> {
         })
     }
 
-    /// The task failed, after all that could be tried: a full checkpoint, with the reason in the way. Call it
-    /// before the failure is reported to anyone else.
+    /// Reports that the task failed after everything was tried: a full checkpoint, with the reason as a
+    /// blocker. Call it before the failure is reported to anyone else.
     ///
     /// # Errors
     ///

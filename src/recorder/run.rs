@@ -241,15 +241,15 @@ impl<C: Checkpoint> Recorder<C> {
                     done = done.with_pending(text);
                 }
                 if !self.step_done(&done)?.is_written() {
-                    // The next step would be the same step again, for ever.
+                    // The next step would be the same one again, forever.
                     let why = "the report of a finished step changed nothing";
                     return Err(Error::refused(why).with_key(&self.key));
                 }
                 Ok(!is_full())
             }
             None => {
-                // A full context has its checkpoint already, and so has a report that says why the work stops: another reason
-                // in its place would end the time that it named.
+                // A full context already has its checkpoint, and so has a report of why the work stops.
+                // Replacing that reason would also end the time that it named.
                 let says_why = || -> Result<bool> {
                     let handoff = self.checkpoints.stored_handoff(&self.key)?;
                     Ok(handoff.was_left_in_order())

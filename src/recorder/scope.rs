@@ -8,16 +8,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::{Recorded, Recorder};
 use crate::checkpoint::{Checkpoint, Error, Interruption, Limits, Result};
 
-/// The most characters of an error that go into a checkpoint, which is to stay small; the caller has the whole.
+/// The most characters of an error that go into a checkpoint, which should stay small. The caller gets the
+/// whole error.
 const LONGEST_REASON: usize = 200;
 
-/// Work in a [scope](Recorder::scope) that failed, and what became of its checkpoint.
+/// The failure of work in a [scope](Recorder::scope), with its checkpoint.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Broken<E> {
-    /// What the work failed with.
+    /// The error of the work.
     pub error: E,
-    /// The checkpoint that was made of it before this was returned, or why there is none.
+    /// The checkpoint that was made of the failure, or why there is none.
     pub checkpoint: Result<Box<Recorded>>,
 }
 
@@ -34,24 +35,24 @@ impl<E: fmt::Display> fmt::Display for Broken<E> {
 impl<E: fmt::Debug + fmt::Display> StdError for Broken<E> {}
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Does `work`, and makes a checkpoint before an error or a panic of it goes on: so whatever is done about
-    /// that, the checkpoint is on disk before it.
+    /// Runs `work`, and makes a checkpoint before its error or panic reaches the caller. So the checkpoint is
+    /// on disk before anything else reacts to the failure.
     ///
-    /// What failed is recorded as [`interrupted`](Recorder::interrupted) does. Work that ends well leaves the
-    /// checkpoint as it is.
+    /// The failure is recorded as by [`interrupted`](Recorder::interrupted). Work that succeeds does not change
+    /// the checkpoint.
     ///
     /// # Panics
     ///
-    /// As `work` does. Where panics abort the process, nothing is recorded.
+    /// As `work` does. If panics abort the process, nothing is recorded.
     ///
     /// # Errors
     ///
-    /// Those of `work`, with what became of the checkpoint.
+    /// Those of `work`, with the checkpoint that was made of the failure, or why there is none.
     pub fn scope<T, E: fmt::Display>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, Broken<E>> {
-        // What the work shares with others is the caller's to look at, as it would be without the scope.
+        // As without the scope, the caller must check state that the work shares with others after a panic.
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(error)) => {
@@ -71,11 +72,11 @@ impl<C: Checkpoint> Recorder<C> {
         }
     }
 
-    /// Makes a full checkpoint of work that stops before the task is done: for what ends an agent and no
-    /// [scope](Recorder::scope) sees.
+    /// Makes a full checkpoint of work that stops before the task is done. Call it when an agent ends in a way
+    /// that no [scope](Recorder::scope) notices.
     ///
-    /// What failed is in the way afterwards, in the words of the format: a failure with its blocker, an error, a
-    /// note. Of a long text the first line goes in, cut to 200 characters.
+    /// A failure becomes a blocker, in the terms of the format: a failure with its blocker, an error, or a
+    /// note. Of a long text only the first line is recorded, cut to 200 characters.
     ///
     /// # Errors
     ///
@@ -95,8 +96,8 @@ impl<C: Checkpoint> Recorder<C> {
 }
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Counts work that failed as an attempt, of an owner that has a claim. The failure is in the checkpoint already, so
-    /// what keeps this from being written is no error.
+    /// Counts failed work as an attempt of an owner with a claim. The failure is already in the checkpoint, so
+    /// not being able to count it is only logged.
     fn count_failure(&self, because: &str) {
         if self.fence().is_none() {
             return;
@@ -113,7 +114,7 @@ impl<C: Checkpoint> Recorder<C> {
 }
 
 impl<E> Broken<E> {
-    /// Whether another owner has the task, which is why there is no checkpoint.
+    /// Whether the checkpoint could not be made because another owner has the task.
     #[must_use]
     pub fn is_taken_over(&self) -> bool {
         self.checkpoint.as_ref().is_err_and(Error::is_taken_over)
@@ -131,7 +132,7 @@ fn first_line(because: &str) -> String {
     cut.unwrap_or_else(|| line.to_owned())
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(super) fn words_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))

@@ -1,8 +1,8 @@
 //! A checkpoint before a signal ends the process.
 //!
-//! The handler itself does nothing but note the signal: a thread that waits for it makes the checkpoint, and then
-//! has the signal do what it does by default. Outside of scopes that action is the handler's own, so that a
-//! process that once had a scope ends by a signal like any other.
+//! The handler only notes the signal. A thread that waits for it makes the checkpoint and then runs the default
+//! action of the signal. Outside of scopes the handler runs the default action itself, so that a process that
+//! once had a scope ends by a signal like any other.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,18 +20,18 @@ use crate::checkpoint::{Checkpoint, Error, ErrorKind, Interruption, Result};
 /// The signals that ask a process to end.
 const SIGNALS: [i32; 3] = [SIGTERM, SIGINT, SIGHUP];
 
-/// Whether a signal ends the process at once: while no scope is there to make a checkpoint first.
+/// Whether a signal ends the process at once, which it does while no scope would make a checkpoint first.
 struct DefaultAction {
     acts: Arc<AtomicBool>,
     scopes: Mutex<usize>,
 }
 
-/// Registered once for the process: what is taken away from a signal can not be given back to it.
+/// Registers the handlers once for the process, because the original disposition of a signal cannot be restored.
 fn default_action() -> Result<&'static DefaultAction> {
     static DEFAULT: OnceLock<std::result::Result<DefaultAction, std::io::ErrorKind>> =
         OnceLock::new();
     let default = DEFAULT.get_or_init(|| {
-        // Until a listener is there it acts, or a signal that comes just now would be lost.
+        // The default action is active until a listener exists, or a signal that arrives now would be lost.
         let acts = Arc::new(AtomicBool::new(true));
         for signal in SIGNALS {
             flag::register_conditional_default(signal, Arc::clone(&acts))
@@ -71,24 +71,24 @@ impl Drop for Waiting {
 }
 
 impl<C: Checkpoint> Recorder<C> {
-    /// As [`scope`](Recorder::scope), and a SIGTERM, SIGINT or SIGHUP that comes while `work` is done makes a
-    /// checkpoint before it ends the process, as that signal does by default. A second signal ends it at once.
+    /// As [`scope`](Recorder::scope). In addition, a SIGTERM, SIGINT or SIGHUP during `work` makes a checkpoint
+    /// before it ends the process, as that signal does by default. A second signal ends the process at once.
     ///
-    /// For programs that leave these signals alone otherwise: one that has handlers of its own calls
-    /// [`interrupted`](Recorder::interrupted) from its own way to end. SIGKILL leaves no time for anything, and
-    /// needs none: what was recorded is on disk.
+    /// This is for programs that do not handle these signals otherwise. A program with its own handlers calls
+    /// [`interrupted`](Recorder::interrupted) from its own shutdown. SIGKILL leaves no time for a checkpoint
+    /// and needs none: what was recorded is on disk.
     ///
     /// # Errors
     ///
-    /// The outer result: [`ErrorKind::Io`] when the signals cannot be had; the work is then not begun. The inner
-    /// one: as [`scope`](Recorder::scope).
+    /// The outer result: [`ErrorKind::Io`] when the handlers cannot be registered; the work is then not begun.
+    /// The inner result: as [`scope`](Recorder::scope).
     pub fn scope_with_signals<T, E: fmt::Display>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<Result<T, Broken<E>>> {
         let io = |error: std::io::Error| Error::new(ErrorKind::Io).with_source(error);
-        // The default action is asked first and the thread notified after it: else the thread, which has the
-        // action back before it writes, could be faster than the handler that asks.
+        // The handler that checks the default action must be registered before the one that notifies the thread.
+        // Otherwise the thread, which restores the default action before it writes, could be faster than that check.
         let default = default_action()?;
         let mut signals = Signals::new(SIGNALS).map_err(io)?;
         let handle = signals.handle();
@@ -99,8 +99,8 @@ impl<C: Checkpoint> Recorder<C> {
                     self.end_by(signal, default);
                 }
             });
-            // Dropped also when the work panics, in this order: the default action is back before the thread
-            // ends that would have heard a signal.
+            // These are dropped in this order, even if the work panics: the default action is restored before
+            // the thread ends that would have received a signal.
             let _closed = Closing(&handle);
             let _waiting = waiting;
             self.scope(work)
@@ -108,7 +108,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     fn end_by(&self, signal: i32, default: &DefaultAction) {
-        // A caller that asks again does not want to wait.
+        // A user who sends a second signal does not want to wait.
         default.acts.store(true, Ordering::SeqCst);
         let name = signal_name(signal).unwrap_or("a signal");
         let stopped = Interruption::Stopped(format!("stopped by {name}"));

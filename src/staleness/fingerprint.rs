@@ -273,8 +273,7 @@ fn hash(path: &Path, size: u64) -> io::Result<Option<String>> {
     }
     let mut file = File::open(path)?.take(LARGEST_HASHED + 1);
     let mut hasher = Sha256::new();
-    // Most files are small, so the buffer is no larger than the file plus one byte, which is enough to reach
-    // its end.
+    // Most files are small, so the buffer is no larger than the file plus one byte, which is enough to reach its end.
     let mut buffer =
         vec![0; usize::try_from(size + 1).map_or(LARGEST_READ, |it| it.min(LARGEST_READ))];
     let mut sum = 0_u64;

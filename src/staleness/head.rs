@@ -14,8 +14,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) struct Head {
     /// The branch; `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// The commit; `None` before the first commit, and if git stores it in a form that this module does not
-    /// read.
+    /// The commit; `None` before the first commit, and if git stores it in a form that this module does not read.
     pub commit: Option<String>,
 }
 

@@ -64,8 +64,7 @@ pub enum Staleness {
 pub struct Judged {
     /// Every tracked file with its own verdict.
     pub files: Vec<TrackedFile>,
-    /// Files that the checkpoint names but that are not tracked, because they are not source files of the
-    /// project.
+    /// Files that the checkpoint names but that are not tracked, because they are not source files of the project.
     pub untracked: Vec<String>,
     /// What speaks against the checkpoint besides its files.
     pub reasons: Vec<Reason>,
@@ -91,8 +90,8 @@ pub enum Reason {
         /// The commit now.
         now: Option<String>,
     },
-    /// An older state of the checkpoint was put back without the store, for example by `git checkout` or `git
-    /// stash`. It lacks everything that was done since.
+    /// An older state of the checkpoint was put back without the store, for example by `git checkout` or
+    /// `git stash`. It lacks everything that was done since.
     RolledBack {
         /// The newest history entry after the state that was put back.
         later: Option<EntryId>,

@@ -39,8 +39,7 @@ pub enum FileState {
     },
     /// It does not exist.
     Missing,
-    /// It does not exist, and neither did it when work was last recorded: that work removed it, or found it
-    /// removed.
+    /// It does not exist, and neither did it when work was last recorded: that work removed it, or found it removed.
     Removed,
     /// It did not exist when the checkpoint was saved, and exists now.
     Appeared,

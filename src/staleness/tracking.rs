@@ -225,8 +225,7 @@ impl<'t> Project<'t> {
         }
         let climbs = |part: Component<'_>| matches!(part, Component::ParentDir);
         if path.contains("..") && Path::new(path).components().any(climbs) {
-            // `a/../b` may lie inside the project; only the file system can resolve `..`, because `a` may be a
-            // link.
+            // `a/../b` may lie inside the project; only the file system can resolve `..`, because `a` may be a link.
             match std::fs::canonicalize(&whole) {
                 Ok(real) if self.is_inside(&real) => whole = real,
                 Ok(_) => return Found::Outside("it lies outside of the project's folder"),

@@ -1,4 +1,4 @@
-//! What lies beside the documents of a store.
+//! What a store keeps beside its documents.
 
 use std::path::PathBuf;
 
@@ -7,67 +7,67 @@ use chrono::{DateTime, Utc};
 use super::Saved;
 use crate::checkpoint::{Dropped, Fence, Key, Result, Revision};
 
-/// What a store keeps beside its documents: the items that saves dropped, and the fingerprints of the files that
-/// a document names, which both come with a [`Put`](super::Put); and the ledger, which has a life of its own.
+/// What a store keeps beside its documents: the dropped items and the fingerprints of the files that a document
+/// names, which both come with a [`Put`](super::Put); and the ledger, which is written on its own.
 pub trait Beside {
-    /// The items that saves of this key dropped to keep within their limits, oldest first.
+    /// The items that saves of this key dropped to stay within their limits, oldest first.
     ///
     /// # Errors
     ///
     /// Any failure to read them.
     fn dropped(&self, key: &Key) -> Result<Vec<Dropped>>;
 
-    /// The newest `most` of the [dropped items](Beside::dropped), oldest first. Stores of files read no more of
-    /// the rest than they must.
+    /// The newest `most` of the [dropped items](Beside::dropped), oldest first. A store of files reads no more
+    /// of the log than necessary.
     ///
     /// # Errors
     ///
     /// Those of [`dropped`](Beside::dropped).
     fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>>;
 
-    /// Where the dropped items are kept, as the checkpoint itself names it: of files a path relative to the folder
-    /// of the checkpoint's file, with `/`. `None` where no reader could look there.
+    /// Where the dropped items are kept, as the checkpoint itself names it: in a store of files a path relative
+    /// to the folder of the checkpoint's file, with `/`. `None` if no reader could look there.
     ///
     /// # Errors
     ///
-    /// When the key has no place.
+    /// When the key names no place in the store.
     fn dropped_log(&self, key: &Key) -> Result<Option<String>>;
 
-    /// The fingerprints that the last write kept beside the document, if that write made this revision.
+    /// The fingerprints that the last write stored beside the document, if that write made this revision.
     ///
-    /// They are kept without waiting for the disk, and may be gone at any time; a text that comes back is whole.
+    /// They are not synced and may be lost at any time; a text that is returned is whole.
     ///
     /// # Errors
     ///
-    /// When the key has no place.
+    /// When the key names no place in the store.
     fn fingerprints(&self, key: &Key, revision: &Revision) -> Result<Option<String>>;
 
-    /// The file that holds the document of a key, where there is one. It is none of the files that the document is
-    /// judged by.
+    /// The file that contains the document of a key, if there is one. It never counts among the files by which
+    /// the document is judged.
     fn document_file(&self, key: &Key) -> Option<PathBuf>;
 
-    /// The lines of the ledger of this key, oldest first, each exactly as it was added; none where nothing was added.
-    /// A line is one JSON object without line ends, of which the store knows no more than that. What is given is as safe as a
-    /// document, whoever wrote it, but by a store that was opened for reading only.
+    /// The lines of the ledger of this key, oldest first, each exactly as it was added; empty if there are none. A
+    /// line is one JSON object without line ends; the store knows nothing more about it. The returned lines are as
+    /// durable as a document, whichever process wrote them, unless the store was opened for reading only.
     ///
-    /// The ledger outlives each document under the key: puts, deletes, archives and recoveries leave it as it is. Only a
-    /// [`forget`](super::CheckpointStore::forget) removes it.
+    /// The ledger outlives the documents under the key: puts, deletes, archives and recoveries do not change
+    /// it. Only a [`forget`](super::CheckpointStore::forget) removes it.
     ///
     /// # Errors
     ///
-    /// Any failure to read them; [`Unreadable`](crate::ErrorKind::Unreadable) when the ledger is damaged, or is known to
-    /// be elsewhere.
+    /// Any failure to read them; [`Unreadable`](crate::ErrorKind::Unreadable) when the ledger is damaged, or is
+    /// known to be on another machine.
     fn ledger(&self, key: &Key) -> Result<Vec<String>>;
 
-    /// Adds a line to the ledger of this key, where it has exactly `at` lines; `false`, and nothing is written, where it
-    /// has another number by now. When this returns `true`, the line is as safe as a document. There need be none.
+    /// Adds a line to the ledger of this key if it has exactly `at` lines. Otherwise nothing is written, and the
+    /// result is `false`. After `true`, the line is as durable as a document. The key need not have a document.
     ///
     /// # Errors
     ///
-    /// [`Refused`](crate::ErrorKind::Refused) when the line is no JSON object or has a line end in it
+    /// [`Refused`](crate::ErrorKind::Refused) when the line is not a JSON object or contains a line end
     /// ([`check_ledger_line`](super::check_ledger_line)); [`Claimed`](crate::ErrorKind::Claimed) and
-    /// [`Fenced`](crate::ErrorKind::Fenced) as for every write; those of [`ledger`](Beside::ledger), and whatever keeps
-    /// the line from being written. It is not there then and never will be, but after
+    /// [`Fenced`](crate::ErrorKind::Fenced) as for every write; those of [`ledger`](Beside::ledger), and any
+    /// failure to write the line. After an error the line is not in the ledger and never will be, except after
     /// [`NotDurable`](crate::ErrorKind::NotDurable) and the [code](crate::Error::code) `outcome-unknown`.
     fn append_to_ledger(
         &self,
@@ -78,10 +78,9 @@ pub trait Beside {
     ) -> Result<bool>;
 }
 
-/// A heartbeat that the store itself keeps beside the documents.
+/// A heartbeat that the store keeps apart from the documents.
 pub trait Heartbeat {
-    /// Shows that the agent of this key is alive. The document stays as it is, and so does what is known of its
-    /// progress.
+    /// Records that the agent of this key is alive. The document and the stamps of its progress do not change.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The checkpoints inside a builder-state host file.
+//! A store of the checkpoints inside a builder-state host file.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,12 @@ use super::{
 use crate::checkpoint::{Archive, Fence, Key, Result};
 use crate::formats::builder_state::SlotPlace;
 
-/// Keeps checkpoints inside a host file; keys are the host's slots: `active`, `adhoc:ID`, `top`.
+/// Keeps checkpoints inside a host file. Keys are the host's slots: `active`, `adhoc:ID`, `top`.
 ///
-/// A revision is that of one slot, so what the builder changes elsewhere in the file is no
-/// conflict; the lock is that of the file. Everything outside the slot is left as it is. Deleting
-/// writes `null`, as the protocol does.
+/// A revision is that of one slot, so changes that the builder makes elsewhere in the file are no conflict; the lock
+/// is that of the file. Everything outside the slot stays the same. Deleting writes `null`, as the protocol does.
 ///
-/// A damaged host file is recovered as a whole, with all its slots, and cannot begin fresh.
+/// A damaged host file is recovered as a whole, with all its slots, and cannot start fresh.
 ///
 /// # Durability
 ///
@@ -36,7 +35,7 @@ impl BuilderStateStore {
         BuilderStateStore(FileStore::host(path.into(), options))
     }
 
-    /// The places of the host file, as it is now; none when there is no file.
+    /// The slots of the host file as it is now; none if there is no file.
     ///
     /// # Errors
     ///
@@ -45,12 +44,12 @@ impl BuilderStateStore {
         self.0.places()
     }
 
-    /// Archives the checkpoint of a slot, and says where: its text in a file of our own folder, on disk before the
-    /// slot becomes `null`.
+    /// Archives the checkpoint of a slot and returns the path: its text is in a file of our own folder, on disk
+    /// before the slot becomes `null`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when there is none; those of
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when there is no checkpoint; those of
     /// [`delete`](CheckpointStore::delete).
     pub fn archive(
         &self,
@@ -118,7 +117,7 @@ impl CheckpointStore for BuilderStateStore {
 }
 
 impl Heartbeat for BuilderStateStore {
-    /// The heartbeat is the session's own `lastHeartbeat`; a host without one gets it.
+    /// Sets the session's own `lastHeartbeat`; a host without one gets it.
     fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
         self.0.beat(key, now, fence)
     }

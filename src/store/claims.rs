@@ -1,4 +1,4 @@
-//! Claims on keys: who may write.
+//! Claims on keys, which decide who may write.
 
 use std::time::Duration;
 
@@ -11,30 +11,30 @@ use crate::checkpoint::{Claim, ClaimRequest, Error, ErrorKind, Fence, Key, Resul
 ///
 /// [`CheckpointStoreExt`](crate::CheckpointStoreExt) has the calls for users: `claim`, `renew`, `release`.
 pub trait Claims {
-    /// Replaces the last claim on a key by what `change` makes of it, as one step that no other writer comes
-    /// between. The new claim is as safe as a document when this returns.
+    /// Replaces the last claim on a key with the result of `change`, atomically with respect to other writers.
+    /// When this returns, the new claim is as durable as a document.
     ///
-    /// There need be no checkpoint yet.
+    /// The key need not have a checkpoint yet.
     ///
     /// # Errors
     ///
     /// Those of [`ClaimChange::apply`], and any failure to write.
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim>;
 
-    /// The last claim on a key, whether or not it still [stands](Claim::stands); `None` when there never was one.
+    /// The last claim on a key, whether or not it is still [valid](Claim::stands); `None` if there never was one.
     ///
     /// # Errors
     ///
     /// Any failure to read it.
     fn claimed(&self, key: &Key) -> Result<Option<Claim>>;
 
-    /// The keys, in order, that have no document and whose last claim was not given back or cannot be read: of tasks that
-    /// were claimed and not begun, and of those that ended under their claim. [`list`](CheckpointStore::list) has none of
-    /// them.
+    /// The keys, in order, that have no document and whose last claim was not released or cannot be read. These
+    /// are tasks that were claimed but not begun, and tasks that ended under their claim.
+    /// [`list`](CheckpointStore::list) does not include them.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the store from being read.
+    /// Any failure to read the store.
     fn claimed_without_document(&self) -> Result<Vec<Key>>;
 }
 
@@ -42,24 +42,24 @@ pub trait Claims {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClaimChange {
-    /// Claims the key. The owner of a claim that stands gets the same one again, for at least as long as it asks
-    /// for.
+    /// Claims the key. The owner of a valid claim gets the same claim again, extended to at least the time it
+    /// asks for.
     Claim(ClaimRequest),
-    /// Lets a claim stand for longer, from now on; also one that ran out, as long as no other agent has claimed
+    /// Extends a claim from now on. This also works for an expired claim, as long as no other owner has claimed
     /// the key.
     Renew {
         /// The fence of the claim.
         fence: Fence,
-        /// For how long it stands from now on.
+        /// How long it lasts from now on.
         time_to_live: Duration,
     },
-    /// Gives a claim back. Doing so again changes nothing.
+    /// Releases a claim. Releasing it again changes nothing.
     Release {
         /// The fence of the claim.
         fence: Fence,
     },
-    /// Lets the next claim have a greater fence than this, also where the key was claimed in another store: for copies. A
-    /// record of no less stays as it is.
+    /// Makes sure that the next claim has a greater fence than this, for copies of a key that was claimed in
+    /// another store. A record with this fence or a greater one does not change.
     AtLeast {
         /// The last fence of the other store.
         fence: Fence,
@@ -71,8 +71,9 @@ impl ClaimChange {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Claimed`] while the claim of another agent stands; [`ErrorKind::Fenced`] when the fence is
-    /// that of a claim that was given back, or that another claim followed.
+    /// [`ErrorKind::Claimed`] while the claim of another owner is valid; [`ErrorKind::Fenced`] when the fence
+    /// belongs to a claim that was released or succeeded by another; [`ErrorKind::Refused`] for an owner or a
+    /// duration that no claim can have.
     pub fn apply(&self, last: Option<&Claim>, now: DateTime<Utc>) -> Result<Claim> {
         match (self, last) {
             (ClaimChange::Claim(request), last) => Claim::granted(last, request, now),
@@ -97,7 +98,7 @@ impl ClaimChange {
         }
     }
 
-    /// Whether this takes the key from an owner whose claim still stands.
+    /// Whether this may take the key from an owner whose claim is still valid.
     #[must_use]
     pub fn takes_over(&self) -> bool {
         matches!(self, ClaimChange::Claim(request) if request.take_over)

@@ -1,4 +1,4 @@
-//! Copies of checkpoints from one store in another.
+//! Copies checkpoints from one store to another.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,16 +9,16 @@ use crate::checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Expect, Key, Result, Revision, SystemClock,
 };
 
-/// How many keys are asked for at a time.
+/// How many keys are listed at a time.
 const PAGE: usize = 1000;
 
-/// How often a key is begun anew whose source changes.
+/// How often the copy of a key is restarted when its source changes.
 const ATTEMPTS: usize = 3;
 
-/// Refuses what is no checkpoint.
+/// Refuses what is not a checkpoint.
 type Check = dyn Fn(&Key, Result<&Stored, &Error>) -> Result<()> + Send + Sync;
 
-/// What a copy takes along.
+/// Which keys are copied, and what is copied with them.
 #[derive(Clone)]
 pub struct CopyOptions {
     prefix: String,
@@ -51,25 +51,26 @@ impl Default for CopyOptions {
 }
 
 impl CopyOptions {
-    /// All keys, with their history. One that an agent has claimed is left out.
+    /// Copies all keys with their history. A claimed key is refused.
     #[must_use]
     pub fn new() -> Self {
         CopyOptions::default()
     }
 
-    /// Copies only keys that begin so.
+    /// Copies only keys with this prefix.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Copies only what `check` lets pass: it is given each key with its document, or with the reason why that cannot be
-    /// read. What it refuses is no checkpoint, and [stays](CopyReport::skipped). Without it every document is copied.
+    /// Copies only what `check` accepts. It gets each key with its document, or with the reason why that cannot
+    /// be read. What it refuses is not a checkpoint and is [skipped](CopyReport::skipped). Without a check
+    /// every document is copied.
     ///
     /// # Examples
     ///
-    /// Only what is of a known format, from a folder in which other JSON files lie too:
+    /// Copies only documents of known formats, from a folder that also has other JSON files:
     ///
     /// ```
     /// use agent_checkpoint::formats::Formats;
@@ -91,22 +92,22 @@ impl CopyOptions {
         self
     }
 
-    /// Copies no earlier states: for a store that keeps none, or takes none from elsewhere.
+    /// Copies no earlier states, for a target that keeps no history or accepts none from elsewhere.
     #[must_use]
     pub fn skip_history(mut self) -> Self {
         self.skips_history = true;
         self
     }
 
-    /// Copies also what an agent has claimed. Its claim stays where it is, and it goes on writing there: so by default
-    /// such a key is refused, for from then on there would be two states of one task.
+    /// Copies claimed keys too. The claim stays in the source, and its owner goes on writing there. By default
+    /// such a key is refused, because the task would then have two states.
     #[must_use]
     pub fn include_claimed(mut self) -> Self {
         self.takes_claimed = true;
         self
     }
 
-    /// Takes the time from `clock` by which a claim stands.
+    /// Takes the time from `clock` that decides whether a claim is valid.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -114,52 +115,54 @@ impl CopyOptions {
     }
 }
 
-/// What came of a copy.
+/// The result of a copy.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct CopyReport {
     /// How many keys were copied.
     pub copied: usize,
-    /// How many were there already, as they are in the source.
+    /// How many were already in the target with the same contents.
     pub present: usize,
-    /// The keys that were not copied, each with the reason: one that is claimed, damaged, or another document in the
-    /// target, and one that changed while it was copied.
+    /// The keys that were not copied, each with the reason: the key is claimed or damaged, the target has
+    /// another document, or the key changed during the copy.
     pub refused: Vec<Error>,
-    /// What the [check](CopyOptions::with_check) refused, each with its reason.
+    /// The keys that the [check](CopyOptions::with_check) refused, each with the reason.
     pub skipped: Vec<Error>,
-    /// What lies in the source and has no key.
+    /// Files in the source that have no key.
     pub foreign: Vec<OsString>,
-    /// Earlier states that cannot be read. They stay in the source, and all else of their keys is copied.
+    /// Earlier states that cannot be read. They remain in the source; the rest of their key is copied.
     pub unreadable: Vec<(Key, EntryId)>,
 }
 
-/// How far a copy has come.
+/// The progress of a copy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CopyProgress<'p> {
-    /// The key that was looked at last.
+    /// The key that was handled last.
     pub key: &'p Key,
     /// Why it was not copied.
     pub refused: Option<&'p Error>,
-    /// How many keys were looked at.
+    /// How many keys were handled.
     pub done: usize,
-    /// How many there are.
+    /// How many keys there are.
     pub total: usize,
 }
 
-/// Copies the checkpoints of one store into another: each document to the byte, with the states of its history, pins,
-/// dropped items, fingerprints, its ledger, and a fence, so that no earlier owner writes in the target. The source stays as it is.
+/// Copies the checkpoints of one store into another: each document byte for byte, with its history, pins,
+/// dropped items, fingerprints and ledger, and with its last fence, so that no earlier owner can write in the
+/// target. The source does not change.
 ///
-/// A key that is not copied is [reported](CopyReport::refused), and nothing of it is changed in the target. The document
-/// of a key comes last, so what was interrupted is not listed there; the same call again goes on from where it stopped,
-/// and leaves what is there. Every copy is read back and compared.
+/// A key that is not copied is [reported](CopyReport::refused). Nothing of it changes in the target, unless its source
+/// changed or failed during the copy: then the target may have a part of it. The document of a key is written last, so
+/// an interrupted copy is not listed in the target. The same call again continues where it stopped and leaves existing
+/// copies as they are. Every copy is read back and compared.
 ///
-/// What only one store has stays there: archives, what is quarantined, heartbeats, and tasks without a document, which no
-/// store lists. The time of the present document is that of the copy; earlier states keep theirs.
+/// Some things stay in the source: archives, quarantined texts, heartbeats, and tasks without a document, which
+/// no store lists. The present document gets the time of the copy; earlier states keep theirs.
 ///
 /// # Errors
 ///
-/// What keeps either store from being read or written as such, after which the call can be repeated.
+/// A failure of either store as a whole. Repeat the call after it.
 pub fn copy(
     from: &dyn CheckpointStore,
     to: &dyn CheckpointStore,
@@ -219,13 +222,13 @@ fn checked(from: &dyn CheckpointStore, key: &Key, options: &CopyOptions) -> Resu
     };
     match from.load(key) {
         Ok(Some(stored)) => check(key, Ok(&stored)),
-        // Deleted since the list was made: the copy says so.
+        // The document was deleted after the keys were listed; the copy reports that.
         Ok(None) => Ok(()),
         Err(error) => check(key, Err(&error)),
     }
 }
 
-/// Whether another key may be copied all the same.
+/// Whether the error concerns only this key, so that other keys may still be copied.
 fn is_of_the_key(error: &Error) -> bool {
     use ErrorKind::{Io, Locked, NewerLayout, NotDurable, ReadOnly};
     let kind = error.kind();
@@ -236,10 +239,10 @@ fn is_of_the_key(error: &Error) -> bool {
     !is_of_the_store && error.code() != "disk-full"
 }
 
-/// What a store has under a key, but for the texts.
+/// What a store has under a key, without the texts.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    /// The document that is there.
+    /// The revision of the present document.
     present: Option<Revision>,
     /// Its earlier states, oldest first.
     past: Vec<Past>,
@@ -300,18 +303,20 @@ impl Seen {
         Ok((seen, unreadable))
     }
 
-    /// How many tasks ended between the earlier state of this place and the next one.
+    /// How many tasks ended between the earlier state at this position and the next one.
     fn tasks_ended(&self, at: usize) -> usize {
         let next = self.past.get(at + 1).map_or(0, |next| next.tasks_since);
         self.past[at].tasks_since.saturating_sub(next)
     }
 
-    /// Whether these are the oldest states of the source, of which more are to come, and the oldest lines of its ledger.
+    /// Whether these are the oldest states and the oldest ledger lines of the source, so that a copy can
+    /// continue from here.
     fn is_begun_from(&self, source: &Seen) -> bool {
         let ended = |at: usize| source.past.get(at).map_or(0, |_| source.tasks_ended(at));
         let is_same = |at: usize| {
             let (own, of) = (self.tasks_ended(at), source.past.get(at));
-            // Where the next state was interrupted, the tasks that end after it may be recorded already.
+            // If the copy was interrupted at the next state, the tasks that end after that state may already be
+            // recorded.
             let is_begun = at + 1 == self.past.len() && own == ended(at) + ended(at + 1);
             of.is_some_and(|of| of.revision == self.past[at].revision)
                 && (own == ended(at) || is_begun)
@@ -320,7 +325,8 @@ impl Seen {
         is_begun && (0..self.past.len()).all(is_same)
     }
 
-    /// Whether this is all that the source has. Of the oldest states that are not pinned the target may keep fewer.
+    /// Whether this is everything that the source has. The target may lack some of the oldest states that are
+    /// not pinned.
     fn is_copy_of(&self, source: &Seen) -> bool {
         let mut own = self.past.iter().peekable();
         let mut may_lack = true;
@@ -346,7 +352,7 @@ impl Seen {
     }
 }
 
-/// Copies a key; `false` where that was done before.
+/// Copies a key; `false` if the copy already exists.
 fn copy_key(
     from: &dyn CheckpointStore,
     to: &dyn CheckpointStore,
@@ -410,7 +416,7 @@ fn other_there(target: Seen) -> Error {
     }
 }
 
-/// Copies all but the document, which is given with what goes with it; `None` when it is gone by now.
+/// Copies everything but the document, and returns the put of the document; `None` if it is gone by now.
 fn bring_past(
     from: &dyn CheckpointStore,
     to: &dyn CheckpointStore,
@@ -422,7 +428,7 @@ fn bring_past(
         let fence = claim.fence;
         claims_of(to)?.change_claim(key, &ClaimChange::AtLeast { fence })?;
     }
-    // One that was interrupted may have left the last without its pin.
+    // An interrupted copy may have left the last state without its pin.
     for (own, of) in target.past.iter().zip(&source.past) {
         if of.pinned && !own.pinned {
             history_of(to)?.pin(key, &own.id, true)?;
@@ -431,7 +437,7 @@ fn bring_past(
     for (at, past) in source.past.iter().enumerate().skip(target.past.len()) {
         let stored = history_of(from)?.load_revision(key, &past.id)?;
         let entry = history_of(to)?.append(key, &stored, source.tasks_ended(at))?;
-        // Before the next one, which may be the same state again: such a one is listed only beside a pin.
+        // Pin before the next state is added: if that has the same contents, it is only listed beside a pinned one.
         if past.pinned {
             history_of(to)?.pin(key, &entry, true)?;
         }

@@ -1,4 +1,4 @@
-//! Files outside any store: one that a user names, before its format and its key are known.
+//! Files outside any store, for example one that a user names before its format and key are known.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::checkpoint::Result;
 use crate::fsio::{self, Present};
 use crate::json::Document;
 
-/// The document in a file; `None` when there is no such file.
+/// The document in a file; `None` if there is no such file.
 ///
-/// A file that another program is just writing is read again until it is whole or at rest, as a
+/// A file that another program is writing is read again until it is whole or no longer changes, as a
 /// [`FileStore`](super::FileStore) does.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the file is no document, and any failure to read it.
+/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when the file is not a document, and any failure to read it.
 ///
 /// # Examples
 ///
@@ -39,11 +39,11 @@ pub fn read_document(path: &Path, max_bytes: u64) -> Result<Option<Document>> {
     Ok(stored.map(|stored| stored.document))
 }
 
-/// The bytes of a file of at most `max_bytes` bytes; `None` when there is no such file.
+/// The bytes of a file of at most `max_bytes` bytes; `None` if there is no such file.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) for a longer one,
+/// [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) for a larger file,
 /// [`ErrorKind::Io`](crate::ErrorKind::Io) for a folder, pipe or device, and any failure to read it.
 ///
 /// # Examples
@@ -63,13 +63,13 @@ pub fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
     Ok(read.map(|contents| contents.bytes))
 }
 
-/// Makes a new file, durably: after a crash it is there with all of `bytes`, or not at all.
+/// Creates a new file durably: after a crash it exists with all of `bytes`, or not at all.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::ChangedMeanwhile`](crate::ErrorKind::ChangedMeanwhile) when a file is there already, and any failure
-/// to write it; [`ErrorKind::NewerLayout`](crate::ErrorKind::NewerLayout) where a newer program laid out the store of the
-/// folder.
+/// [`ErrorKind::ChangedMeanwhile`](crate::ErrorKind::ChangedMeanwhile) when a file exists already, and any
+/// failure to write it; [`ErrorKind::NewerLayout`](crate::ErrorKind::NewerLayout) when a newer program laid out
+/// the store of the folder.
 ///
 /// # Examples
 ///

@@ -12,64 +12,64 @@ use crate::json::Corrupt;
 
 /// The earlier states of a store's documents.
 pub trait History {
-    /// The states of a key, newest first: the one that is there now, then those that writes replaced.
+    /// The states of a key, newest first: the present state, then those that writes replaced.
     ///
-    /// A state that cannot be read is an entry too, with the reason. Holds no lock: an entry may be gone by the
-    /// time it is loaded.
+    /// A state that cannot be read is an entry too, with the reason. This holds no lock, so an entry may be
+    /// gone by the time it is loaded.
     ///
     /// # Errors
     ///
     /// Any failure to list the history.
     fn states(&self, key: &Key) -> Result<Vec<HistoryEntry>>;
 
-    /// One state of a key.
+    /// Loads one state of a key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSuchRevision`] when there is none of this name, or none any more;
-    /// [`ErrorKind::Corrupt`] when it cannot be read.
+    /// [`ErrorKind::NoSuchRevision`] when there is no entry of this name, or no longer; [`ErrorKind::Corrupt`]
+    /// when it cannot be read.
     fn load_revision(&self, key: &Key, entry: &EntryId) -> Result<Stored>;
 
-    /// Pins an entry, so that it is kept whatever comes, or unpins it. Pinning the state that is there
-    /// now makes an entry of it. Gives the name of the entry.
+    /// Pins an entry, so that it is never removed, or unpins it. Pinning the present state makes an entry of
+    /// it. Returns the name of the entry.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSuchRevision`] when there is none of this name.
+    /// [`ErrorKind::NoSuchRevision`] when there is no entry of this name.
     fn pin(&self, key: &Key, entry: &EntryId, pinned: bool) -> Result<EntryId>;
 
-    /// Removes entries beyond these limits, and lists which. While the state that is there now is missing
-    /// or cannot be read, the newest entry that can be read stays.
+    /// Removes the entries beyond these limits and returns them. While the present state is missing or cannot
+    /// be read, the newest readable entry stays.
     ///
     /// # Errors
     ///
     /// Any failure to list the history. An entry that cannot be removed stays.
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>>;
 
-    /// Adds a state as the newest entry, as if a write had replaced it that it was [written](Stored::modified) at its
-    /// time, and says that so many tasks ended after it: for copies, which bring the oldest first and the document last.
-    /// Nothing is pruned, and the entry is as safe as a document when this returns. Called again after it was
-    /// interrupted, it leaves one entry.
+    /// Adds a state as the newest entry, as if it had been [written](Stored::modified) at its time and then
+    /// replaced, and records that `tasks_ended` tasks ended after it. It is for copies, which add the oldest
+    /// state first and the document last. Nothing is pruned, and the entry is as durable as a document when
+    /// this returns. Repeating an interrupted call leaves only one entry.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when there is a document under the key; [`ErrorKind::Claimed`] while a claim on it stands;
-    /// [`ErrorKind::NotOffered`] in a store of slots; and whatever keeps it from being written.
+    /// [`ErrorKind::Conflict`] when there is a document under the key; [`ErrorKind::Claimed`] while a claim on
+    /// it is valid; [`ErrorKind::NotOffered`] in a store of slots; any failure to write it.
     fn append(&self, key: &Key, state: &Stored, tasks_ended: usize) -> Result<EntryId>;
 
-    /// When the last save was made, where the state of the revision `present` is not what it wrote: something
-    /// changed it without the store. `None` also where the store cannot say.
+    /// The time of the last save, if it did not write the state with the revision `present`, so that something
+    /// else changed the document. `None` also if the store cannot tell.
     ///
     /// # Errors
     ///
-    /// When the key has no place.
+    /// When the key names no place in the store.
     fn changed_without(&self, key: &Key, present: &Revision) -> Result<Option<SystemTime>>;
 
-    /// Whether the state that is there now, of the revision `present`, is an earlier one that came back without
-    /// the store, as by `git checkout`: it is not what the last save wrote, and equals an entry of the history.
+    /// Whether the present state, with the revision `present`, is an earlier one that was put back without the store,
+    /// for example by `git checkout`: the last save did not write it, and it equals an entry of the history.
     ///
-    /// `None` where that is not so, and where the store cannot say: not every store records its last save, and
-    /// the record may be gone at any time. A save that was killed does not count. Holds no lock.
+    /// `None` otherwise, and if the store cannot tell: not every store records its last save, and the record
+    /// may be lost at any time. A save that was killed does not count. This holds no lock.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ pub(crate) fn history_of<S: CheckpointStore + ?Sized>(store: &S) -> Result<&dyn 
 
 /// The name of one state in the history of a key, as [`History::states`] lists it.
 ///
-/// A state is told by this and not by its [`Revision`] alone: the same bytes can come back.
+/// A state is identified by this name, not by its [`Revision`] alone, because the same bytes can come back.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EntryId(String);
 
@@ -94,13 +94,13 @@ impl EntryId {
         EntryId(text.into())
     }
 
-    /// The state that is there now, which is no entry of its own yet.
+    /// The name of the present state, which is not an entry of its own yet.
     #[must_use]
     pub fn current() -> Self {
         EntryId::of(CURRENT)
     }
 
-    /// Whether this is the state that is there now.
+    /// Whether this names the present state.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.0 == CURRENT
@@ -112,7 +112,7 @@ impl EntryId {
         &self.0
     }
 
-    /// The error where there is no entry of this name.
+    /// The error for a missing entry of this name.
     #[must_use]
     pub fn no_such(&self) -> Error {
         let wanted = self.to_string();
@@ -144,7 +144,7 @@ impl fmt::Debug for EntryId {
 impl FromStr for EntryId {
     type Err = Error;
 
-    /// Takes what [`Display`](fmt::Display) gives. Whether there is such an entry is told when it is
+    /// Parses the output of [`Display`](fmt::Display). Whether the entry exists is only checked when it is
     /// loaded.
     fn from_str(text: &str) -> Result<Self> {
         let is_name = |letter: char| letter.is_alphanumeric() || "-_.%@+,=() ".contains(letter);
@@ -168,22 +168,24 @@ impl Serialize for EntryId {
 pub struct HistoryEntry {
     /// Its name.
     pub id: EntryId,
-    /// The token of the state, or why it cannot be read.
+    /// The revision of the state, or why it cannot be read.
     pub revision: std::result::Result<Revision, Corrupt>,
-    /// When it was written, where the store knows.
+    /// When it was written, if the store knows.
     pub saved: Option<SystemTime>,
-    /// The length of its text in bytes, of a slot that of the slot's; of what cannot be read, the length of the file.
+    /// The length of its text in bytes, for a slot that of the slot's text; for an unreadable state, the length
+    /// of the file.
     pub bytes: u64,
-    /// Whether it is kept whatever comes.
+    /// Whether it is pinned and so never removed.
     pub pinned: bool,
-    /// How many tasks ended after it: 0 of a state of the present task, and more beyond each border, as an
-    /// archive or a new document after a deletion makes one. Only states of the present task are
-    /// [recovered](super::Recover::recover) unasked.
+    /// How many tasks ended after it. It is 0 for a state of the present task, and grows with each task
+    /// boundary, which an archive or a new document after a deletion makes. Only states of the present task are
+    /// [recovered](super::Recover::recover) without being named.
     pub tasks_since: usize,
 }
 
 impl HistoryEntry {
-    /// A state of this name, that can be read or why not; all else is not known. For whoever writes a store.
+    /// A state of this name, with its revision or the reason why it cannot be read; everything else is unknown.
+    /// For authors of stores.
     #[must_use]
     pub fn new(id: EntryId, revision: std::result::Result<Revision, Corrupt>) -> Self {
         HistoryEntry {
@@ -196,11 +198,11 @@ impl HistoryEntry {
         }
     }
 
-    /// A state as it was read, or as it cannot be. For whoever writes a store.
+    /// A state made from the result of reading it. For authors of stores.
     ///
     /// # Errors
     ///
-    /// That of the read, where it is of anything but the text.
+    /// The error of the read, unless it says that the text is corrupt.
     pub fn of(id: EntryId, read: Result<Stored>) -> Result<Self> {
         let stored = match read {
             Ok(stored) => stored,
@@ -217,31 +219,31 @@ impl HistoryEntry {
         Ok(entry)
     }
 
-    /// Whether this is the state that is there now.
+    /// Whether this is the present state.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.id.is_current()
     }
 }
 
-/// An earlier state that came back without the store, as by `git checkout` or a copy of the file.
+/// An earlier state that was put back without the store, for example by `git checkout` or a copy of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RolledBack {
-    /// The newest entry of the history that is the state that is there now.
+    /// The newest history entry that equals the present state.
     pub present: EntryId,
-    /// The entry to look at instead: that of the state that was saved last where it is kept, else the newest of
-    /// those after `present`, if there is any.
+    /// The entry to look at instead: the state that was saved last if it is kept, else the newest entry after
+    /// `present`, if there is one.
     pub later: Option<EntryId>,
-    /// When the last save was made.
+    /// The time of the last save.
     pub saved: SystemTime,
-    /// Whether the state that was saved last is an entry of the history. If not, it is nowhere in this store.
+    /// Whether the state that was saved last is an entry of the history. If not, this store has no copy of it.
     pub last_is_kept: bool,
 }
 
 impl RolledBack {
-    /// The state of this entry came back after a save at this time; nothing later is kept. For whoever writes a
-    /// store.
+    /// States that this entry was put back after a save at this time, and that no later state is kept. For
+    /// authors of stores.
     #[must_use]
     pub fn new(present: EntryId, saved: SystemTime) -> Self {
         RolledBack {
@@ -253,20 +255,20 @@ impl RolledBack {
     }
 }
 
-/// How much history is kept of each key. The newest entry and those that are pinned never go.
+/// How much history is kept of each key. The newest entry and pinned ones are never removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Keep {
-    /// At most so many entries; `None` is the protocol's own number where it has one, else 10.
+    /// The most entries; `None` means the protocol's own number if it has one, else 10.
     pub count: Option<usize>,
-    /// None that was written longer ago.
+    /// The greatest age of an entry.
     pub age: Option<Duration>,
-    /// No more bytes together, as the entries lie in the store: that of a slot is a whole host file.
+    /// The most bytes of all entries together, as stored: an entry of a slot is a whole host file.
     pub bytes: Option<u64>,
 }
 
 impl Keep {
-    /// How many are kept where nobody says otherwise.
+    /// How many entries are kept by default.
     pub const COUNT: usize = 10;
 
     /// The newest `count` entries.
@@ -293,13 +295,14 @@ impl Keep {
         self
     }
 
-    /// Whether so many entries are within the limits, whatever they are.
+    /// Whether this number of entries is within the limits, whatever the entries are.
     pub(super) fn keeps_any(&self, count: usize, entries: usize) -> bool {
         entries <= self.count.unwrap_or(count) && self.age.is_none() && self.bytes.is_none()
     }
 
-    /// Which of `entries`, newest first as (when written, bytes), are beyond the limits: their positions.
-    /// The newest never is. `count` is how many are kept where the limits name no number. For whoever writes a store.
+    /// The positions of those `entries` that are beyond the limits. `entries` are newest first, each with its
+    /// time and its size in bytes. The newest is never beyond. `count` is the number to keep if the limits name
+    /// none. For authors of stores.
     #[must_use]
     pub fn beyond(
         &self,
@@ -341,7 +344,7 @@ mod tests {
         assert_eq!(Keep::default().beyond(3, entries, now), [3]);
         let young = Keep::default().younger_than(Duration::from_secs(200));
         assert_eq!(young.beyond(10, entries, now), [2]);
-        // One that is too large leaves room for smaller ones behind it.
+        // An entry that is too large leaves room for smaller ones after it.
         let small = Keep::default().within_bytes(60);
         assert_eq!(small.beyond(10, entries, now), [2, 3]);
         assert!(Keep::default().beyond(10, [], now).is_empty());

@@ -1,4 +1,4 @@
-//! Which keys a store has, and what it gives of each in the same request.
+//! Lists the keys of a store, with what the same request returns of each.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,17 +10,17 @@ use crate::checkpoint::{Claim, Key};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Query {
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     pub prefix: Option<String>,
     /// Only keys after this one: the [`next`](Page::next) of the page before.
     pub after: Option<Key>,
-    /// At most so many; all when `None`.
+    /// At most this many keys; all if `None`.
     pub limit: Option<usize>,
-    /// Only these keys; any when `None`.
+    /// Only these keys; any key if `None`.
     pub keys: Option<BTreeSet<Key>>,
-    /// Whether [`Listed::content`] is wanted.
+    /// Whether to return [`Listed::content`].
     pub documents: bool,
-    /// Whether [`Listed::ledger`] is wanted.
+    /// Whether to return [`Listed::ledger`].
     pub ledgers: bool,
 }
 
@@ -31,7 +31,7 @@ impl Query {
         Query::default()
     }
 
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
@@ -45,7 +45,7 @@ impl Query {
         self
     }
 
-    /// At most so many.
+    /// At most this many keys.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
@@ -59,14 +59,14 @@ impl Query {
         self
     }
 
-    /// Also what is under each key, where the store has it at hand.
+    /// Also the content of each key, if the store has it at hand.
     #[must_use]
     pub fn with_documents(mut self) -> Self {
         self.documents = true;
         self
     }
 
-    /// Also whether each key has a ledger, where the store can tell of many with few requests.
+    /// Also whether each key has a ledger, if the store can tell for many keys with few requests.
     #[must_use]
     pub fn with_ledgers(mut self) -> Self {
         self.ledgers = true;
@@ -81,7 +81,7 @@ impl Query {
             && self.keys.as_ref().is_none_or(|keys| keys.contains(key))
     }
 
-    /// The page of these keys; for those who write a store.
+    /// The page of these keys that the query wants; for authors of stores.
     #[must_use]
     pub fn page<L: Into<Listed>>(&self, listed: impl IntoIterator<Item = L>) -> Page {
         let listed = listed.into_iter().map(Into::into);
@@ -105,11 +105,11 @@ impl Query {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Page {
-    /// The keys, in order, each with what the store gives of it.
+    /// The keys, in order, each with what the store returns of it.
     pub entries: Vec<Listed>,
-    /// Where the next page begins; `None` after the last.
+    /// Where the next page begins; `None` on the last page.
     pub next: Option<Key>,
-    /// Files in the store's folder whose names no key has, so that nothing is passed over silently.
+    /// Files in the store's folder whose names belong to no key, so that none is skipped silently.
     pub foreign: Vec<OsString>,
 }
 
@@ -126,15 +126,15 @@ impl Page {
 pub struct Listed {
     /// The key.
     pub key: Key,
-    /// A token that differs after each write of the document, its claim, or what lies beside it, but for the ledger; it is
-    /// only compared for equality. What is read afterwards is of this version or a later one. `None` where the store would have to read the
-    /// document for it.
+    /// A token that changes with each write of the document, of its claim, or of what lies beside it, except
+    /// the ledger. It can only be compared for equality. Content that is read afterwards has this version or a
+    /// later one. `None` if the store would have to read the document for it.
     pub version: Option<String>,
-    /// What is under the key, as one read gives it, if the query asks for it. `None` where the store leaves it out: it
-    /// has to read each document by itself, the page would become too large, or this one cannot be read. Then
-    /// [`load`](super::CheckpointStore::load) gives it, or the reason.
+    /// The content of the key, from one consistent read, if the query asks for it. `None` if the store does not
+    /// provide it: it would have to read each document separately, the page would become too large, or the
+    /// content cannot be read. In that case [`load`](super::CheckpointStore::load) returns it or the error.
     pub content: Option<Box<Content>>,
-    /// Whether the key has a ledger. A store that knows it anyway says it unasked.
+    /// Whether the key has a ledger. A store may state this without being asked.
     pub ledger: ListedLedger,
 }
 
@@ -142,17 +142,17 @@ pub struct Listed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListedLedger {
-    /// The listing does not say: who wants to know reads it, with a request for each key.
+    /// The listing does not say; reading the ledger tells, with one request for each key.
     #[default]
     Unknown,
     /// It has none.
     Empty,
-    /// It has one. The token differs after each line that is added; it is only compared for equality.
+    /// It has one. The token changes with each added line; it can only be compared for equality.
     Version(String),
 }
 
 impl ListedLedger {
-    /// That of a ledger with so many lines: they are only ever added.
+    /// The state of a ledger with this many lines. The number suffices as a token because lines are only ever added.
     #[must_use]
     pub fn of_lines(lines: u64) -> ListedLedger {
         match lines {
@@ -162,8 +162,8 @@ impl ListedLedger {
     }
 }
 
-/// What is under a listed key: what [`load`](super::CheckpointStore::load) and
-/// [`claimed`](super::Claims::claimed) would have given.
+/// The content of a listed key: what [`load`](super::CheckpointStore::load) and
+/// [`claimed`](super::Claims::claimed) would have returned.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Content {
@@ -192,14 +192,14 @@ impl Listed {
         self
     }
 
-    /// Says whether the key has a ledger.
+    /// Sets whether the key has a ledger.
     #[must_use]
     pub fn with_ledger(mut self, ledger: ListedLedger) -> Self {
         self.ledger = ledger;
         self
     }
 
-    /// Sets what is under the key.
+    /// Sets the content.
     #[must_use]
     pub fn with_content(mut self, stored: Stored, claim: Option<Claim>) -> Self {
         self.content = Some(Box::new(Content { stored, claim }));

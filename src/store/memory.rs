@@ -15,7 +15,7 @@ use super::{
 };
 use crate::checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 
-/// Keeps documents in memory: for tests, and for work that need not survive.
+/// Keeps documents in memory, for tests and for work that need not survive.
 ///
 /// A clone is the same store.
 #[derive(Clone)]
@@ -49,21 +49,21 @@ struct Entries {
     by_key: BTreeMap<Key, Entry>,
 }
 
-/// All that is kept under one key.
+/// Everything under one key.
 #[derive(Default)]
 struct Entry {
     document: Option<Stored>,
     dropped: Vec<Dropped>,
     ledger: Vec<String>,
     claim: Option<Claim>,
-    /// With the document it belongs to.
+    /// The fingerprints of the present document.
     fingerprints: Option<String>,
     /// Oldest first.
     history: VecDeque<Past>,
     last_number: u64,
     /// Counts the writes.
     writes: u64,
-    /// The last number of each task that ended.
+    /// The last entry number of each task that ended.
     ended: Vec<u64>,
 }
 
@@ -80,7 +80,7 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// Takes the time of claims from `clock`.
+    /// Sets the clock for claims.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -95,11 +95,11 @@ impl MemoryStore {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Entries are whole at every point where a panic could come, so a poisoned lock is no harm.
+        // Entries are consistent at every point where a panic can occur, so a poisoned lock does no harm.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks what a writer expects and shows, and gives the place of the key.
+    /// Checks the expectation and the fence of a writer, and returns the entry of the key.
     fn checked<'e>(
         &self,
         entries: &'e mut Entries,
@@ -169,7 +169,7 @@ impl CheckpointStore for MemoryStore {
         let after = query.after.as_ref().map_or(Unbounded, Excluded);
         let there = entries.by_key.range::<Key, _>((after, Unbounded));
         let there = there.filter(|(key, entry)| entry.document.is_some() && query.takes(key));
-        // One more than the page has shows that there is a next one.
+        // One more than the page shows whether there is a next one.
         let most = query
             .limit
             .map_or(usize::MAX, |limit| limit.saturating_add(1));
@@ -311,7 +311,7 @@ impl History for MemoryStore {
         let Some(entry) = entries.by_key.get(key) else {
             return Ok(Vec::new());
         };
-        let told = |id, stored: &Stored, pinned, tasks_since| HistoryEntry {
+        let entry_of = |id, stored: &Stored, pinned, tasks_since| HistoryEntry {
             id,
             tasks_since,
             revision: Ok(stored.revision.clone()),
@@ -322,10 +322,10 @@ impl History for MemoryStore {
         let current = entry
             .document
             .iter()
-            .map(|now| told(EntryId::current(), now, false, 0));
+            .map(|now| entry_of(EntryId::current(), now, false, 0));
         let past = entry.history.iter().rev();
         let past = past.map(|past| {
-            told(
+            entry_of(
                 past.id(),
                 &past.stored,
                 past.pinned,
@@ -402,7 +402,7 @@ impl Recover for MemoryStore {
         let mut entries = self.entries();
         let any = Expect::Any;
         let entry = self.checked(&mut entries, key, &any, options.fence)?;
-        // What is in memory is never damaged: only what was deleted can be brought back.
+        // A document in memory is never damaged, so only a deleted one can be brought back.
         let past = entry.history.iter().rev();
         let past = past.map(|past| (past.id(), entry.tasks_since(past), past));
         let read = |past: &Past| Ok(Some(past.stored.clone()));
@@ -433,7 +433,7 @@ impl Past {
 impl Entry {
     fn put(&mut self, put: Put, keep: Option<&Keep>, now: SystemTime) -> Saved {
         let mut saved = put.saved(self.document.as_ref());
-        // An archive ends the task, although there are no archives here.
+        // An archive ends the task even though this store keeps no archives.
         let begins = put.begins_task(saved.outcome);
         if begins {
             self.dropped.clear();
@@ -463,7 +463,7 @@ impl Entry {
         saved
     }
 
-    /// Ends the present task: what is in the history now is of an earlier one.
+    /// Ends the present task: the states now in the history belong to an earlier one.
     fn end_task(&mut self) {
         let newest = self.history.back().map(|past| past.number);
         self.ended
@@ -475,7 +475,7 @@ impl Entry {
     }
 
     fn tasks_since(&self, past: &Past) -> usize {
-        // They are in order.
+        // The numbers are sorted.
         let before = self.ended.partition_point(|ended| *ended < past.number);
         self.ended.len() - before
     }
@@ -490,7 +490,7 @@ impl Entry {
         true
     }
 
-    /// Makes an entry, unless the newest is this very state already, as when it was pinned.
+    /// Makes an entry, unless the newest entry already is this state, for example because it was pinned.
     fn keep(&mut self, stored: Stored) {
         let is_newest = self.history.back().is_some_and(|newest| {
             newest.stored.revision == stored.revision
@@ -524,7 +524,7 @@ impl Entry {
         let sizes = loose.iter().map(|past| &past.stored);
         let sizes = sizes.map(|stored| (stored.modified, stored.document.text().len() as u64));
         let beyond = keep.beyond(Keep::COUNT, sizes, now);
-        // The newest first, as they are.
+        // The numbers are in descending order, because entries are listed newest first.
         let gone: Vec<u64> = beyond.into_iter().map(|at| loose[at].number).collect();
         let is_gone = |past: &Past| gone.binary_search_by(|it| past.number.cmp(it)).is_ok();
         self.history.retain(|past| !is_gone(past));
@@ -542,7 +542,7 @@ mod tests {
     use crate::checkpoint::Archive;
     use crate::json::Document;
 
-    /// How long a history of so many states takes, each of which ends a task, and a list of as many keys.
+    /// Measures a history of this many states, each of which ends a task, and a list of as many keys.
     fn time_of(many: usize) -> Duration {
         let began = Instant::now();
         let store = MemoryStore::new().with_history(Keep::newest(many));
@@ -572,7 +572,7 @@ mod tests {
 
     #[test]
     fn long_histories_and_lists_take_linear_time() {
-        // Of several, the fastest: what else the machine does counts only where it goes on through all of them.
+        // Take the fastest of several runs, so that other load counts only if it lasts through all of them.
         let fastest = |many| (0..3).map(|_| time_of(many)).min().unwrap();
         let (few, many) = (fastest(5_000), fastest(20_000));
         assert!(many < few * 10, "{few:?} for 5,000, {many:?} for 20,000");

@@ -41,126 +41,122 @@ use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 
 /// A store of documents under keys.
 ///
-/// A store knows no formats: it keeps texts with their revisions, so that fleets of mixed formats,
-/// copying and tools need no types, and whoever writes a store writes no reading or editing. Use it
-/// through [`Checkpoints`](crate::Checkpoints), which adds the types.
+/// A store knows no formats. It keeps texts with their revisions, so fleets of mixed formats, copying and tools
+/// need no types, and authors of stores write no parsing or editing. Use a store through
+/// [`Checkpoints`](crate::Checkpoints), which adds the types.
 ///
 /// # Contract
 ///
-/// * A document that was put is given back to the byte, with the revision of its bytes. A store that
-///   keeps documents inside a larger file ([`Capabilities::embedded`]) may move the lines of a text
-///   that comes from elsewhere; values, spellings and order stay.
-/// * A put happens whole or not at all, and survives whatever [`capabilities`] promise.
-/// * Of several writers that expect the same revision, one wins; the others get
-///   [`ErrorKind::Conflict`].
-/// * A put of the bytes that are there already writes nothing and says [`Outcome::Unchanged`].
-/// * Only "there is none" is `None`; every other failure to read is an error, so that a default is
+/// * A document that was put is returned byte for byte, with the revision of its bytes. A store that keeps
+///   documents inside a larger file ([`Capabilities::embedded`]) may reindent a text from elsewhere; values,
+///   spellings and order stay the same.
+/// * A put happens completely or not at all, and is as durable as [`capabilities`] promise.
+/// * Of several writers that expect the same revision, one wins; the others get [`ErrorKind::Conflict`].
+/// * A put of the bytes that are already there writes nothing and returns [`Outcome::Unchanged`].
+/// * `None` means only that there is no document; every other failure to read is an error. So a default is
 ///   never written over a checkpoint that could not be read.
-/// * A document that is there but corrupt is [`ErrorKind::Corrupt`] for every operation, also for a
-///   put that expects [`Expect::Any`].
-/// * After every error what was there is still there, but for [`ErrorKind::NotDurable`]: then the new
-///   document is in place and may not survive a loss of power. A store behind a network that cannot learn what became
-///   of a write says so with the [code](crate::Error::code) `outcome-unknown`. A
+/// * A corrupt document is [`ErrorKind::Corrupt`] for every operation, including a put that expects [`Expect::Any`].
+/// * After every error the old document is still there, except after [`ErrorKind::NotDurable`]: then the new
+///   document is in place but may not survive a loss of power. A store behind a network that cannot find out
+///   whether a write succeeded reports the [code](crate::Error::code) `outcome-unknown`. A
 ///   [`forget`](CheckpointStore::forget) that failed may have removed a part.
-/// * What was left out of a document is kept until a checkpoint is created anew under its key.
-/// * The ledger of a key ([`Beside::ledger`]) has every line that was added, in order, whatever becomes of the documents
-///   under the key. Of several writers that add a line at the same place, one wins.
-/// * While a claim on a key stands ([`Claims`]), a write goes through only with its fence;
-///   a fence of an earlier claim, or of one that ran out or was given back, is refused for good. Fences
-///   of a key only grow, also over reloads, releases, and deletes.
-/// * What a write replaces or deletes is in the history afterwards ([`History`]), where a
-///   failed write leaves nothing; the newest entry, and those that are pinned, never go. Only a
-///   heartbeat ([`Put::skip_history`]) replaces without that, and only [`forget`](CheckpointStore::forget) removes
-///   all of it.
-/// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where none was
-///   end the one before: the history has its states ([`HistoryEntry::tasks_since`]), and they come back by their
-///   names, but no recovery goes back to them. A mere deletion ends nothing yet, and a put may bring the task back
-///   ([`Put::continue_task`]). Inside a larger file
-///   ([`Capabilities::embedded`]) the recovery is of that file, whatever tasks it has.
-/// * Nothing recovers by itself: what cannot be read stays until [`recover`](Recover::recover) is called, and is
-///   quarantined, not lost.
-/// * Where several of these are wrong at once, the error tells one of them.
+/// * Dropped items are kept until a checkpoint is created anew under their key.
+/// * The ledger of a key ([`Beside::ledger`]) has every line that was added, in order, whatever happens to the
+///   documents under the key. Of several writers that add a line at the same position, one wins.
+/// * While a claim on a key is valid ([`Claims`]), a write needs its fence. The fence of an earlier or released
+///   claim is refused forever, and that of an expired claim until the claim is renewed. The fences of a key only
+///   grow, even across reloads, releases and deletes.
+/// * What a write replaces or deletes is in the history afterwards ([`History`]); a failed write leaves nothing
+///   there. The newest entry and pinned entries are never removed. Only a heartbeat ([`Put::skip_history`]) replaces
+///   a document without an entry, and only [`forget`](CheckpointStore::forget) removes the whole history.
+/// * Tasks follow each other under a key. An archive, a [`Recovery::Fresh`] and a new document where there was
+///   none end the previous task. The history keeps its states ([`HistoryEntry::tasks_since`]), which can be
+///   restored by name, but no recovery goes back to them. A mere deletion does not end the task yet: a put may
+///   bring it back ([`Put::continue_task`]). Inside a larger file ([`Capabilities::embedded`]) that whole file
+///   is recovered, whatever tasks it has.
+/// * Nothing recovers by itself: an unreadable document stays until [`recover`](Recover::recover) is called,
+///   and is then quarantined, not lost.
+/// * If several of these rules are violated at once, the error reports one of them.
 /// * Methods block, and may be called from many threads.
 ///
-/// The module `testkit` (feature `testkit`) makes a test of each of these for a store of your own.
+/// The module `testkit` (feature `testkit`) tests each of these rules for a store of your own.
 ///
 /// [`capabilities`]: CheckpointStore::capabilities
 pub trait CheckpointStore: Send + Sync {
-    /// The document under a key, or `None` when there is none.
+    /// Loads the document under a key; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Corrupt`] when what is there is no document, and whatever keeps it from being
-    /// read.
+    /// [`ErrorKind::Corrupt`] when the stored bytes are not a document, and any failure to read them.
     fn load(&self, key: &Key) -> Result<Option<Stored>>;
 
     /// Puts a document under a key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when what is there is not what the put expects,
-    /// [`ErrorKind::Corrupt`] when what is there is no document, [`ErrorKind::ReadOnly`] in a store
-    /// opened for reading only, and whatever keeps it from being written. The old document is then
-    /// still there.
+    /// [`ErrorKind::Conflict`] when the present document is not what the put expects, [`ErrorKind::Corrupt`]
+    /// when it is corrupt, [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] when a claim does not permit the
+    /// write, [`ErrorKind::ReadOnly`] in a store opened for reading only, and any failure to write it. The old
+    /// document is then still there.
     fn put(&self, key: &Key, put: Put) -> Result<Saved>;
 
-    /// The lock of this store, where it has one: with it a change runs once, and no other writer comes between.
-    /// Elsewhere [`transact`](crate::CheckpointStoreExt::transact) compares and swaps in a loop.
+    /// The lock of this store, if it has one: with it a change runs once, and excludes other writers. Without
+    /// it [`transact`](crate::CheckpointStoreExt::transact) uses compare-and-swap in a loop.
     fn exclusive(&self) -> Option<&dyn Exclusive>;
 
-    /// Removes the document under a key; `false` when there was none.
+    /// Removes the document under a key; `false` if there was none.
     ///
     /// # Errors
     ///
     /// As [`put`](CheckpointStore::put).
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
 
-    /// Removes everything that the store has of a key: the document, whatever it is, its history with what is pinned,
-    /// what was quarantined and archived, dropped items, fingerprints, the ledger, and the claim but for its
-    /// [fence](crate::Claim::only_fence). `false` when there was nothing. Afterwards the bytes are in none of the
-    /// store's files, and the key is as if it had never been used, but that fences go on growing.
+    /// Removes everything that the store has of a key: the document in any state, its history including pinned
+    /// entries, quarantined and archived texts, dropped items, fingerprints, the ledger, and the claim except for its
+    /// [fence](crate::Claim::only_fence). Returns `false` if there was nothing. Afterwards no file of the store
+    /// contains these bytes, and the key is as if it had never been used, except that fences keep growing.
     ///
-    /// This is the one call that removes what is pinned or damaged. It is not whole: one that fails or is killed may
-    /// have removed a part. The document goes last, so that the key is listed until then, and the same call again
-    /// removes the rest.
+    /// This is the only call that removes pinned or damaged states. It is not atomic: one that fails or is
+    /// killed may have removed a part. The document is removed last, so the key stays listed until then, and
+    /// the same call again removes the rest.
     ///
     /// # Errors
     ///
-    /// As [`put`](CheckpointStore::put), but that a document that cannot be read is removed where any is
-    /// [expected](DeleteOptions::expect); [`ErrorKind::NotOffered`] in a store that keeps documents inside a larger
-    /// file, of which the history has whole copies.
+    /// As [`put`](CheckpointStore::put), but an unreadable document is removed if any document is
+    /// [expected](DeleteOptions::expect); [`ErrorKind::NotOffered`] in a store that keeps documents inside a
+    /// larger file, because its history has copies of that whole file.
     fn forget(&self, key: &Key, options: &DeleteOptions) -> Result<bool>;
 
-    /// The keys there are, in order, a page at a time. Holds no lock.
+    /// The keys of the store, in order, one page at a time. This holds no lock.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the store from being read. A store that does not exist yet is empty.
+    /// Any failure to read the store. A store that does not exist yet is empty.
     fn list(&self, query: &Query) -> Result<Page>;
 
     /// What lies beside the documents: dropped items, fingerprints and ledgers.
     fn beside(&self) -> &dyn Beside;
 
-    /// The claims on keys; `None` where keys cannot be claimed.
+    /// The claims on keys; `None` if keys cannot be claimed.
     fn claims(&self) -> Option<&dyn Claims>;
 
-    /// Earlier states; `None` where none are kept.
+    /// The earlier states; `None` if none are kept.
     fn history(&self) -> Option<&dyn History>;
 
-    /// Going on from documents that cannot be read; `None` where that is not possible.
+    /// The recovery from unreadable documents; `None` if that is not possible.
     fn recovery(&self) -> Option<&dyn Recover>;
 
-    /// A heartbeat of the store's own, beside the documents; `None` where it has none.
+    /// A heartbeat that the store keeps apart from the documents; `None` if it has none.
     fn heartbeat(&self) -> Option<&dyn Heartbeat>;
 
-    /// Notices of writes; `None` where changes are found by listing alone.
+    /// Notifications of writes; `None` if changes can only be found by listing.
     fn changes(&self) -> Option<&dyn Changes>;
 
-    /// What this store can promise.
+    /// What this store promises.
     fn capabilities(&self) -> Capabilities;
 }
 
-/// A store behind a pointer is a store.
+/// A store behind a pointer is a store, too.
 macro_rules! forward {
     ($($pointer:ty),+) => { $(
         impl<S: CheckpointStore + ?Sized> CheckpointStore for $pointer {
@@ -221,11 +217,11 @@ macro_rules! forward {
 
 forward!(&S, Box<S>, std::sync::Arc<S>);
 
-/// Checks what is there against what a writer expects; for those who write a store.
+/// Compares the present document with a writer's expectation; for authors of stores.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Conflict`] with the key, what was expected and what is there.
+/// [`ErrorKind::Conflict`] with the key, the expectation and the present revision.
 pub fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> Result<()> {
     let fits = match (expect, present) {
         (Expect::Any, _) | (Expect::Absent, None) => true,
@@ -243,7 +239,8 @@ pub fn check_expected(key: &Key, expect: &Expect, present: Option<&Stored>) -> R
     .with_key(key))
 }
 
-/// Refuses what is no line of a [ledger](Beside::ledger): one JSON object without line ends; for those who write a store.
+/// Refuses a text that is not a line of a [ledger](Beside::ledger): one JSON object without line ends. For
+/// authors of stores.
 ///
 /// # Errors
 ///
@@ -262,7 +259,7 @@ fn is_ledger_line(line: &str) -> bool {
     line.starts_with('{') && !line.contains(['\n', '\r']) && is_json()
 }
 
-/// Refuses a text of more bytes than this, which could not be read again; for those who write a store.
+/// Refuses a text of more bytes than `limit`, because it could not be read again; for authors of stores.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! How one goes on from a checkpoint that cannot be read.
+//! Recovery from a checkpoint that cannot be read.
 
 use std::time::{Instant, SystemTime};
 
@@ -9,20 +9,19 @@ use crate::checkpoint::{Error, ErrorKind, Fence, Key, Result, Revision};
 use crate::event;
 use crate::json::{Corrupt, CorruptCode, Document, LeftOut, conflict, salvage};
 
-/// A store that can go on from a document that it cannot read.
+/// A store that can recover from an unreadable document.
 pub trait Recover {
-    /// Quarantines a damaged text and has another in its place.
+    /// Quarantines a damaged text and puts another one in its place.
     ///
-    /// Where nothing is wrong, nothing is changed. [`Recovery::Newest`] also brings back a document that was
-    /// deleted, but none of a task that ended. Inside a larger file
-    /// ([`Capabilities::embedded`](super::Capabilities::embedded)) an empty place is nothing wrong, and as the file is
-    /// mended as a whole, the fence of any claim in it does.
+    /// If nothing is wrong, nothing changes. [`Recovery::Newest`] also brings back a deleted document, but not that
+    /// of an ended task. Inside a larger file ([`Capabilities::embedded`](super::Capabilities::embedded)) an empty
+    /// slot counts as nothing wrong. That file is repaired as a whole, so the fence of any claim in it suffices.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotRecoverable`] when there is nothing to go on with, or only states of tasks that ended;
-    /// [`ErrorKind::TooLarge`] and [`ErrorKind::Corrupt`] with the code `too-deep` for a text that is only beyond
-    /// the limits, which stays where it is; those of [`put`](CheckpointStore::put).
+    /// [`ErrorKind::NotRecoverable`] when there is no state to recover from, or only states of ended tasks;
+    /// [`ErrorKind::TooLarge`], and [`ErrorKind::Corrupt`] with the code `too-deep`, for a text that is merely
+    /// beyond the limits and stays in place; those of [`put`](CheckpointStore::put).
     fn recover(&self, key: &Key, options: &RecoverOptions) -> Result<Recovered>;
 }
 
@@ -32,31 +31,31 @@ pub(crate) fn recovery_of<S: CheckpointStore + ?Sized>(store: &S) -> Result<&dyn
     store.recovery().ok_or_else(none)
 }
 
-/// With what a checkpoint that cannot be read is replaced.
+/// What replaces a checkpoint that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Recovery {
-    /// With the newest state of its history that can be read, and that is of the present task.
+    /// The newest readable state of the present task in its history.
     Newest,
-    /// With nothing: the next save begins anew.
+    /// Nothing: the next save starts a new document.
     Fresh,
-    /// With its own good part, without the values that broke.
+    /// The good part of the damaged text, without the broken values.
     Salvage,
 }
 
-/// What a recovery asks of the store.
+/// The options of a recovery.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecoverOptions {
-    /// With what to go on.
+    /// What replaces the unreadable checkpoint.
     pub with: Recovery,
     /// The fence of the caller's claim.
     pub fence: Option<Fence>,
 }
 
 impl RecoverOptions {
-    /// Goes on with this.
+    /// Recovers with this replacement.
     #[must_use]
     pub const fn new(with: Recovery) -> Self {
         RecoverOptions { with, fence: None }
@@ -70,51 +69,53 @@ impl RecoverOptions {
     }
 }
 
-/// What came of a recovery.
+/// The result of a recovery.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// What was wrong; `None` when nothing was, and nothing was changed.
+    /// The damage; `None` if there was none.
     pub damage: Option<Corrupt>,
-    /// With what the checkpoint went on.
+    /// What replaced the checkpoint.
     pub with: Recovery,
-    /// The state of the history that was brought back.
+    /// The history entry that was brought back.
     pub entry: Option<EntryId>,
-    /// When that state was written, where the store knows.
+    /// When that state was written, if the store knows.
     pub written: Option<SystemTime>,
-    /// Whether what was saved after that state is not in it: a history has what saves replaced, so the last
-    /// save before the damage, or before somebody removed the file, is in none of its states.
+    /// Whether saves after that state may be missing. The history has only states that saves replaced, so the
+    /// last save before the damage, or before the file was removed, is not in it.
     pub may_lack: bool,
-    /// Entries of the history that were newer and could not be read either.
+    /// Newer history entries that could not be read either.
     pub passed_over: Vec<EntryId>,
-    /// The checkpoint that is there now; `None` after [`Recovery::Fresh`].
+    /// The checkpoint that is in place now; `None` after [`Recovery::Fresh`].
     pub document: Option<Document>,
-    /// The save that put it there.
+    /// The save that put it in place.
     pub saved: Option<Saved>,
-    /// What of the damaged checkpoint can be read: compare it with [`document`](Recovered::document) to see what
-    /// was lost.
+    /// The readable part of the damaged checkpoint. Compare it with [`document`](Recovered::document) to see
+    /// what was lost.
     pub salvaged: Option<Document>,
-    /// What of the damaged text is not in that, of a host file in the whole text: places, and the whole documents among it.
+    /// The parts of the damaged text that are not in `salvaged`: places, and whole documents. For a host file
+    /// they are those of the whole text.
     pub left_out: Vec<LeftOut>,
-    /// Where the damaged text is kept.
+    /// Where the damaged text is quarantined.
     pub put_aside: Option<String>,
 }
 
 impl Recovered {
-    /// Decides with what to go on from a document that is gone or cannot be read; `None` where nothing is wrong with it.
-    /// For whoever writes a store.
+    /// Decides what replaces a document that is gone or cannot be read; `None` if nothing is wrong with it. For
+    /// authors of stores.
     ///
-    /// `present` is what [`load`](CheckpointStore::load) gives, and `text` what that was read from. `past` are the earlier
-    /// states, newest first: the name of each, how many [tasks ended](super::HistoryEntry::tasks_since) after it, and what
-    /// `read` reads it from, which gives `None` for one that cannot be read.
+    /// `present` is the result of [`load`](CheckpointStore::load), and `text` the bytes that it was read from.
+    /// `past` are the earlier states, newest first: the name of each, how many [tasks
+    /// ended](super::HistoryEntry::tasks_since) after it, and the argument for `read`, which returns `None` for
+    /// an unreadable state.
     ///
-    /// It is for the store to do: it quarantines the text of a [`damage`](Recovered::damage) and says
-    /// [where](Recovered::put_aside), then puts the [`document`](Recovered::document) in its place, which makes no entry of the
-    /// history. Where there is none, it ends the task, and no document is there from then on.
+    /// The store must do the rest. It quarantines the text of a [`damage`](Recovered::damage) and sets [its
+    /// place](Recovered::put_aside), then puts the [`document`](Recovered::document) in its place without
+    /// making a history entry. If there is no document, it ends the task and removes what is there.
     ///
     /// # Errors
     ///
-    /// Those of [`Recover::recover`], but for those of a put; and those of `read`.
+    /// Those of [`Recover::recover`], except those of a put; and those of `read`.
     ///
     /// # Examples
     ///
@@ -167,7 +168,8 @@ impl Recovered {
         Ok(Some(recovered))
     }
 
-    /// Finds the document to go on with, if there is to be one. The last way out is told where there is none.
+    /// Finds the replacing document, if there is to be one. `last_way` is the last resort that the error names
+    /// if none is found.
     pub(super) fn go_on<S>(
         &mut self,
         text: &[u8],
@@ -209,7 +211,7 @@ impl Recovered {
             };
             self.entry = Some(id);
             self.written = stored.modified;
-            // A state joins the history when the next one replaces it; the damaged one had no next one.
+            // A state enters the history when the next save replaces it, which did not happen to the damaged one.
             self.may_lack = is_damaged;
             self.document = Some(stored.document);
             return Ok(());
@@ -240,8 +242,8 @@ impl Recovered {
         }))
     }
 
-    /// Reports the event `recovered` to those who watch, if anything was done: another document is in place, after what began
-    /// at this time. For whoever writes a store.
+    /// Emits the event `recovered` for an operation that began at this time, if it changed anything. For
+    /// authors of stores.
     pub fn report(&self, key: &Key, began: Instant) {
         if self.saved.is_none() && self.damage.is_none() {
             return;
@@ -250,7 +252,7 @@ impl Recovered {
         event::happened("recovered", key, revision, None, began);
     }
 
-    /// Nothing was wrong.
+    /// The result if nothing was wrong.
     #[must_use]
     pub fn healthy(with: Recovery) -> Self {
         Recovered {

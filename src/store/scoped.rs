@@ -13,9 +13,11 @@ use super::{
 };
 use crate::checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 
-/// The keys of a store that begin with a prefix, without it: a store for one tenant, who sees and names no other's.
+/// A store for one tenant: the keys of another store that begin with a prefix, without that prefix. A tenant
+/// cannot see or name the keys of another one.
 ///
-/// A prefix should end with what no tenant has in its name, such as `/`: `a` is also the beginning of `ab/1`.
+/// A prefix should end with a character that no tenant's name contains, such as `/`: the prefix `a` also
+/// matches `ab/1`.
 ///
 /// # Examples
 ///
@@ -45,7 +47,7 @@ impl<S: CheckpointStore> Scoped<S> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) for a prefix with which no key begins.
+    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) for a prefix that no key can have.
     pub fn new(store: S, prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         Key::new(format!("{prefix}-"))?;
@@ -56,7 +58,7 @@ impl<S: CheckpointStore> Scoped<S> {
         Key::new(format!("{}{key}", self.prefix))
     }
 
-    /// Works on a key as the store has it. An error names it as the tenant does.
+    /// Runs `work` with the key as the inner store names it. An error gets the key as the tenant names it.
     fn at<T>(&self, key: &Key, work: impl FnOnce(&Key) -> Result<T>) -> Result<T> {
         let done = self.whole(key).and_then(|whole| work(&whole));
         done.map_err(|error| error.of_key(key))
@@ -84,7 +86,7 @@ impl<S: CheckpointStore> CheckpointStore for Scoped<S> {
         self.at(key, |whole| self.store.forget(whole, options))
     }
 
-    /// What is foreign to the store is nobody's.
+    /// Foreign files of the inner store belong to no tenant, so they are not listed.
     fn list(&self, query: &Query) -> Result<Page> {
         let mut inside = query.clone();
         let prefix = query.prefix.as_deref().unwrap_or_default();
@@ -95,7 +97,7 @@ impl<S: CheckpointStore> CheckpointStore for Scoped<S> {
             .map(|key| self.whole(key))
             .transpose()?;
         if let Some(keys) = &query.keys {
-            // One that is too long behind the prefix is not there.
+            // A key that is too long with the prefix cannot exist.
             inside.keys = Some(keys.iter().filter_map(|key| self.whole(key).ok()).collect());
         }
         let found = self.store.list(&inside)?;
@@ -281,7 +283,7 @@ impl<S: CheckpointStore> Changes for Scoped<S> {
     }
 }
 
-/// Hears of the keys that begin with a prefix.
+/// Forwards the keys that begin with a prefix.
 struct ListenerOfScope {
     listener: Box<dyn Listener>,
     prefix: String,
@@ -299,7 +301,7 @@ impl Listener for ListenerOfScope {
             if let Some(Ok(own)) = own {
                 return Ok(Some(own));
             }
-            // Others may write without a pause.
+            // Others may write without a pause, so the timeout is checked here too.
             if began.elapsed() >= timeout {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! What goes into a store and comes out of it.
+//! The values that go into a store and come out of it.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -13,19 +13,19 @@ use crate::checkpoint::{
 use crate::json::{Document, Violation};
 use crate::staleness::Reason;
 
-/// A document as a store has it.
+/// A document in a store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stored {
     /// Its text.
     pub document: Document,
-    /// The token of its state.
+    /// Its revision.
     pub revision: Revision,
-    /// When it was last written, if the store has that.
+    /// When it was last written, if the store knows.
     pub modified: Option<SystemTime>,
-    /// What the store knows of the task beside the document.
+    /// What the store knows about the task besides the document.
     pub context: TaskContext,
-    /// Whether it is not what the last save wrote, where the store looked.
+    /// Whether the last save did not write it; `None` if the store did not check.
     pub(crate) changed_without: Option<bool>,
 }
 
@@ -37,8 +37,8 @@ impl Stored {
         Stored::of_revision(document, revision)
     }
 
-    /// A document as it was read, when it was written, and of how many bytes: the text need not be there where those are over
-    /// the limit. For whoever writes a store.
+    /// A document that was read from `text`, with its time and its size in bytes. If the size is over the
+    /// limit, `text` may be empty. For authors of stores.
     ///
     /// # Errors
     ///
@@ -69,23 +69,23 @@ impl Stored {
     }
 }
 
-/// What the surroundings of a checkpoint tell of its task.
+/// What the surroundings of a checkpoint state about its task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TaskContext {
     /// The id of the checkpoint's task.
     pub task: Option<String>,
-    /// The task that the checkpoint's place is for by now, where that is another: whoever goes on with it does
-    /// not go on from this checkpoint.
+    /// The task that the checkpoint's slot now belongs to, if that is another one. An agent that works on that
+    /// task must not carry on from this checkpoint.
     pub place_is_for: Option<String>,
     /// What is to be done.
     pub description: Option<String>,
-    /// When whoever works on it last showed that it is alive, apart from progress.
+    /// The last heartbeat of the agent that works on it, if it is kept apart from progress.
     pub heartbeat: Option<Timestamp>,
 }
 
 impl TaskContext {
-    /// Refuses work on a checkpoint whose place is for another task by now.
+    /// Refuses work on a checkpoint whose slot now belongs to another task.
     pub(crate) fn refuse_former_task(&self) -> Result<()> {
         let Some(now_for) = &self.place_is_for else {
             return Ok(());
@@ -98,7 +98,7 @@ impl TaskContext {
     }
 }
 
-/// A document to put, and what the store is to do with it.
+/// A document to put, with instructions for the store.
 ///
 /// # Examples
 ///
@@ -128,7 +128,7 @@ pub struct Put {
 }
 
 impl Put {
-    /// A document to put over whatever is there.
+    /// Puts a document over whatever is there.
     #[must_use]
     pub fn new(document: Document) -> Self {
         Put {
@@ -143,7 +143,7 @@ impl Put {
         }
     }
 
-    /// Sets another document: for a store that changes the text before it hands the put on.
+    /// Sets another document, for a store that changes the text before it passes the put on.
     #[must_use]
     pub fn with_document(mut self, document: Document) -> Self {
         self.document = document;
@@ -157,45 +157,44 @@ impl Put {
         self
     }
 
-    /// Sets the fence of the writer's claim; without one a write to a key that is claimed is refused.
+    /// Sets the fence of the writer's claim. Without one, a write to a claimed key is refused.
     #[must_use]
     pub fn with_fence(mut self, fence: impl Into<Option<Fence>>) -> Self {
         self.fence = fence.into();
         self
     }
 
-    /// Sets the items that were dropped from the document; the store keeps them before it writes the document.
+    /// Sets the items that were dropped from the document. The store keeps them before it writes the document.
     #[must_use]
     pub fn with_dropped(mut self, dropped: Vec<Dropped>) -> Self {
         self.dropped = dropped;
         self
     }
 
-    /// Sets the fingerprints of the files that the document names, as a text of the caller's. The store keeps it
-    /// for as long as the document is at this revision.
+    /// Sets the fingerprints of the files that the document names, as an opaque text. The store keeps it as
+    /// long as the document has this revision.
     #[must_use]
     pub fn with_fingerprints(mut self, fingerprints: impl Into<Option<String>>) -> Self {
         self.fingerprints = fingerprints.into();
         self
     }
 
-    /// Archives the document that is replaced, for this reason and at this time. A store that has no archives
-    /// replaces it all the same.
+    /// Archives the replaced document, for this reason and at this time. A store without archives still replaces it.
     #[must_use]
     pub fn with_archive(mut self, archive: impl Into<Option<(Archive, DateTime<Utc>)>>) -> Self {
         self.archive = archive.into();
         self
     }
 
-    /// Makes no entry of the history of the document that is replaced: the new one is only a heartbeat.
+    /// Makes no history entry of the replaced document, because the new one is only a heartbeat.
     #[must_use]
     pub fn skip_history(mut self) -> Self {
         self.skips_history = true;
         self
     }
 
-    /// Goes on with the task that was deleted, with its history and its dropped items. Without this a document
-    /// where none is begins a new task.
+    /// Continues the deleted task, with its history and dropped items. Without this, a document where there is
+    /// none begins a new task.
     #[must_use]
     pub fn continue_task(mut self) -> Self {
         self.continues_task = true;
@@ -232,25 +231,25 @@ impl Put {
         self.fingerprints.as_deref()
     }
 
-    /// Why and when the document that is replaced is archived.
+    /// The reason and the time with which the replaced document is archived.
     #[must_use]
     pub fn archive(&self) -> Option<(Archive, DateTime<Utc>)> {
         self.archive
     }
 
-    /// Whether the document that is replaced makes no entry of the history.
+    /// Whether the replaced document makes no history entry.
     #[must_use]
     pub fn skips_history(&self) -> bool {
         self.skips_history
     }
 
-    /// Whether the task that was deleted goes on.
+    /// Whether the deleted task continues.
     #[must_use]
     pub fn continues_task(&self) -> bool {
         self.continues_task
     }
 
-    /// What comes of this where that document is present. For whoever writes a store.
+    /// The result of this put over the present document. For authors of stores.
     #[must_use]
     pub fn saved(&self, present: Option<&Stored>) -> Saved {
         let revision = Revision::of(self.document.text().as_bytes());
@@ -259,15 +258,16 @@ impl Put {
         Saved::new(outcome, revision, previous)
     }
 
-    /// Whether this ends the task whose document it replaces: an archive does, unless another agent goes on with
-    /// a crashed task. For whoever writes a store.
+    /// Whether this put ends the task whose document it replaces. An archive does, unless it is one of a
+    /// crashed task that another agent continues. For authors of stores.
     #[must_use]
     pub fn ends_task(&self, outcome: Outcome) -> bool {
         let archive = self.archive.filter(|_| outcome == Outcome::Replaced);
         archive.is_some_and(|(why, _)| why != Archive::Crashed)
     }
 
-    /// Whether a task begins with this under the key: the dropped items of the one before go. For whoever writes a store.
+    /// Whether a task begins under the key with this put, so that the dropped items of the previous one are
+    /// removed. For authors of stores.
     #[must_use]
     pub fn begins_task(&self, outcome: Outcome) -> bool {
         let is_first = outcome == Outcome::Created && !self.continues_task;
@@ -275,7 +275,7 @@ impl Put {
     }
 }
 
-/// What a delete asks of the store.
+/// The conditions of a delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     pub(crate) expect: Expect,
@@ -316,42 +316,42 @@ impl DeleteOptions {
     }
 }
 
-/// What came of a save.
+/// The result of a save.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Saved {
     /// Whether anything was written.
     pub outcome: Outcome,
-    /// The token of the state that is there now.
+    /// The revision that is there now.
     pub revision: Revision,
-    /// The token of the state before; `None` when there was none.
+    /// The previous revision; `None` if there was no document.
     pub previous: Option<Revision>,
-    /// What was cut to keep within the limits.
+    /// What was dropped to stay within the limits.
     pub truncation: Truncation,
-    /// Where values that could not be read were overwritten, as the caller allowed; they are kept with
-    /// what was cut.
+    /// The pointers of unreadable values that were overwritten because the caller allowed it. The values are
+    /// kept with the dropped items.
     pub lost: Vec<String>,
-    /// Violations of the format's rules that were not there before the save.
+    /// New violations of the format's rules, which the save introduced.
     pub violations: Vec<Violation>,
-    /// Of the same, those that the protocol itself passes through
-    /// ([`Checkpoint::TRANSIENT`](crate::Checkpoint::TRANSIENT)): ordinary work makes them, and its next report ends them.
+    /// New violations of transient states of the protocol ([`Checkpoint::TRANSIENT`](crate::Checkpoint::TRANSIENT)).
+    /// Ordinary work causes them, and its next report ends them.
     pub transient: Vec<Violation>,
-    /// What is to be told of the files that the checkpoint names, where they are
+    /// What the caller should know about the files that the checkpoint names, if they are
     /// [tracked](crate::Checkpoints::tracking).
     pub files: SavedFiles,
-    /// Where the state before was archived, if that was asked for and the store has archives.
+    /// Where the previous state was archived, if that was requested and the store has archives.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "path_as_text"
     )]
     pub archive: Option<PathBuf>,
-    /// That the state before was an older one that had come back without the store
-    /// ([`Reason::RolledBack`](crate::staleness::Reason::RolledBack)), so that the save went on from it.
+    /// Set if the previous state was an older one that was put back without the store
+    /// ([`Reason::RolledBack`](crate::staleness::Reason::RolledBack)), so that the save continued from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<Reason>,
 }
 
-/// A path need not be UTF-8, and a report of a save must not fail for it.
+/// A path need not be UTF-8, but a report of a save must not fail because of that.
 fn path_as_text<S: Serializer>(
     path: &Option<PathBuf>,
     serializer: S,
@@ -361,7 +361,7 @@ fn path_as_text<S: Serializer>(
 }
 
 impl Saved {
-    /// A save of this outcome, with nothing cut and nothing violated.
+    /// The report of a save with this outcome, with nothing dropped and no violations.
     pub fn new(outcome: Outcome, revision: Revision, previous: Option<Revision>) -> Self {
         Saved {
             outcome,
@@ -377,11 +377,11 @@ impl Saved {
         }
     }
 
-    /// A save that left what was there.
+    /// The report of a save that changed nothing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when nothing was there to leave.
+    /// [`ErrorKind::NotFound`] when there is no document.
     pub fn unchanged(key: &Key, stored: Option<&Stored>) -> Result<Saved> {
         let stored = stored.ok_or_else(|| Error::new(ErrorKind::NotFound).with_key(key))?;
         let revision = stored.revision.clone();
@@ -398,16 +398,16 @@ impl Saved {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// There was none before.
+    /// There was no document before.
     Created,
-    /// There was another before.
+    /// There was another document before.
     Replaced,
-    /// The document was there already; nothing was written.
+    /// The same document was already there; nothing was written.
     Unchanged,
 }
 
 impl Outcome {
-    /// What becomes of a document of this revision where the previous one is there.
+    /// The outcome of putting a document with this revision over the previous one.
     #[must_use]
     pub fn of(previous: Option<&Revision>, revision: &Revision) -> Self {
         match previous {
@@ -418,25 +418,25 @@ impl Outcome {
     }
 }
 
-/// What a store can promise.
+/// What a store promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// What was saved survives a crash of the machine and a loss of power.
+    /// Saved documents survive a crash of the machine and a loss of power.
     pub survives_power_loss: bool,
-    /// Writers in other processes are kept apart.
+    /// Writers in other processes are excluded.
     pub excludes_processes: bool,
-    /// Writers on other machines are kept apart.
+    /// Writers on other machines are excluded.
     pub excludes_machines: bool,
-    /// Documents stand inside a larger file, so a checkpoint has no version of its own.
+    /// Documents are inside a larger file, so a checkpoint has no schema version of its own.
     pub embedded: bool,
-    /// Keys are only names of places, such as a file that somebody named as they liked: ids inside the
-    /// documents are not judged by them.
+    /// Keys are only names of places, for example a file with an arbitrary name, so ids inside the documents
+    /// are not compared with them.
     pub keys_are_places: bool,
 }
 
 impl Capabilities {
-    /// No promise but the contract itself.
+    /// No promise beyond the contract.
     #[must_use]
     pub fn none() -> Self {
         Capabilities::default()

@@ -1,25 +1,25 @@
-//! Reading, deciding and writing as one step, in any store.
+//! Reads, decides and writes as one step, in any store.
 
 use std::time::Duration;
 
 use super::{CheckpointStore, Put, Saved, Stored};
 use crate::checkpoint::{Error, ErrorKind, Expect, Key, Result};
 
-/// How often a store without a lock reads again when another writer was faster.
+/// How often a store without a lock reads again because another writer was faster.
 const ATTEMPTS: usize = 16;
 
-/// Decides from what is there what is put; `None` leaves it.
+/// Decides from the present document what to put; `None` leaves it.
 pub(crate) type Decide<'d> = dyn FnMut(Option<&Stored>) -> Result<Option<Put>> + 'd;
 
-/// A store that keeps other writers out while a change is decided.
+/// A store that excludes other writers while a change is decided.
 pub trait Exclusive {
-    /// Reads, lets `decide` choose, and writes, under the lock of the key. `None` leaves what is there. What the
-    /// put expects counts as for [`CheckpointStore::put`].
+    /// Reads the document, lets `decide` choose, and writes the result, under the lock of the key. `None`
+    /// leaves the document as it is. The expectation of the put counts as for [`CheckpointStore::put`].
     ///
-    /// `decide` is called at least once before this returns `Ok`, and its last call counts. It may be called more often:
-    /// where a program that takes no lock wrote meanwhile, on what that program left. Where there is no checkpoint, a store
-    /// may call it before it takes the lock, so that a decision to write nothing leaves no lock behind; what it put then
-    /// counts only if there is still none under the lock, else it is called again.
+    /// `decide` is called at least once before this returns `Ok`, and its last call counts. It is called again,
+    /// with the new document, if a program without the lock wrote meanwhile. If there is no checkpoint, a store
+    /// may call it before it takes the lock, so that a decision to write nothing leaves no lock behind. That
+    /// put counts only if there is still no checkpoint under the lock; otherwise `decide` is called again.
     ///
     /// # Errors
     ///
@@ -31,8 +31,8 @@ pub trait Exclusive {
     ) -> Result<Saved>;
 }
 
-/// Reads, lets `decide` choose, and writes, as one step in any store. Gives what the last run of `decide` made
-/// beside the put.
+/// Reads, lets `decide` choose, and writes, as one step in any store. Also returns the value of the last call
+/// of `decide`.
 pub(crate) fn transact<S: CheckpointStore + ?Sized, T>(
     store: &S,
     key: &Key,
@@ -54,7 +54,7 @@ pub(crate) fn transact<S: CheckpointStore + ?Sized, T>(
     Ok((saved, value))
 }
 
-/// Reads, decides and puts over exactly what was read, until no other writer came between.
+/// Reads, decides, and puts over exactly the revision that was read, until no other writer came in between.
 fn compare_and_swap<S: CheckpointStore + ?Sized>(
     store: &S,
     key: &Key,
@@ -74,7 +74,7 @@ fn compare_and_swap<S: CheckpointStore + ?Sized>(
         match store.put(key, put) {
             Err(error) if matches!(error.kind(), ErrorKind::Conflict { .. }) => {
                 last = Some(error);
-                // A writer that lost again and again should not keep the others from their turn.
+                // A writer that lost repeatedly waits longer, so that it does not take the others' turns.
                 std::thread::sleep(Duration::from_micros(50 << attempt.min(8)));
             }
             result => return result,

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use super::own_file::OwnFile;
 use crate::fsio::{self, Durability, FileError, Present};
 
-/// Lines that were added, to be taken back when what they go with fails.
+/// Lines that were added, to be removed again if the operation they belong to fails.
 #[derive(Debug)]
 pub(super) struct Added {
     path: PathBuf,
-    /// The bytes of the file before; `None` where there was none.
+    /// The length of the file before, in bytes; `None` if it did not exist.
     before: Option<u64>,
     lines: u64,
 }
 
 impl Added {
-    /// A new file, which is not there unless what it goes with succeeds.
+    /// A new file, which is removed again unless its operation succeeds.
     pub(super) fn new_file(path: &Path) -> Self {
         Added {
             path: path.to_path_buf(),
@@ -24,11 +24,11 @@ impl Added {
         }
     }
 
-    /// What they go with failed: the file is as it was. Best effort.
+    /// Restores the file after its operation failed. Best effort.
     pub(super) fn take_back(self) {
         let taken_back = match self.before {
             None => fsio::remove(&self.path, Durability::None),
-            // A torn line before got a line end.
+            // If the file ended with a torn line, a line end was added before the new lines.
             Some(before) => fsio::cut_back(&self.path, before, self.lines + 1),
         };
         if let Err(error) = taken_back {
@@ -40,15 +40,15 @@ impl Added {
 /// A file to which lines are added, under the lock.
 pub(super) struct AppendedFile {
     pub(super) file: OwnFile,
-    /// One that could not be synced. What is in it may be lost in a power cut although a later sync of it succeeds, so it
-    /// is written anew before anything is added.
+    /// The name of a file that could not be synced. A power cut may remove what is in it even if a later sync
+    /// of it succeeds, so it is copied to a new file before anything is added.
     pub(super) unsynced: OwnFile,
-    /// Which file has a name that is on disk by the note, whoever wrote that.
+    /// The identity of the file whose name is on disk according to the note, whichever process wrote that.
     pub(super) known: Option<String>,
 }
 
 impl AppendedFile {
-    /// The file in this folder of ours whose name ends with this and `.jsonl`.
+    /// The file in this folder of ours whose name has this ending and `.jsonl`.
     pub(super) fn beside(target: &Path, folder: &str, ending: &str) -> Self {
         let file = |more| OwnFile::beside(target, folder, &format!("{ending}{more}"));
         AppendedFile {
@@ -62,8 +62,8 @@ impl AppendedFile {
         self.file.path()
     }
 
-    /// Adds lines, on disk before it returns. After an error they are not there, but may come back in a power cut where
-    /// it is one of a sync.
+    /// Adds lines; they are on disk when this returns. After an error they are removed, but after a failed sync
+    /// they may reappear in a power cut.
     pub(super) fn append(&self, lines: &[u8], durability: Durability) -> Result<Added, FileError> {
         self.write_unsynced_anew(durability)?;
         let found = fsio::look(self.path())?;
@@ -84,7 +84,7 @@ impl AppendedFile {
             Ok(()) => Ok(added),
             Err(error) => {
                 added.take_back();
-                // Also the next call must not believe what is in it, and that may be in another process.
+                // The next call must not trust the contents either, and it may run in another process.
                 if error.is_of_a_sync() && matches!(fsio::look(self.path()), Ok(Some(_))) {
                     self.set_unsynced();
                 }
@@ -93,7 +93,7 @@ impl AppendedFile {
         }
     }
 
-    /// Gives a file of which a sync failed the name that says so.
+    /// Gives a file whose sync failed the name that marks it as unsynced.
     pub(super) fn set_unsynced(&self) {
         match fsio::rename_new(self.path(), self.unsynced.path(), Durability::None) {
             Ok(true) => {}
@@ -104,8 +104,8 @@ impl AppendedFile {
         }
     }
 
-    /// Copies a file that could not be synced to a new one, which is synced before it takes the name. One of that name
-    /// was made so, and has all of it.
+    /// Copies an unsynced file to a new one, which is synced before it gets the name. If that name exists
+    /// already, an earlier call finished the copy.
     pub(super) fn write_unsynced_anew(&self, durability: Durability) -> Result<(), FileError> {
         if !self.unsynced.is_there()? {
             return Ok(());
@@ -122,7 +122,7 @@ impl AppendedFile {
         self.unsynced.remove(Durability::None)
     }
 
-    /// All that was added; `None` where nothing was.
+    /// All bytes; `None` if nothing was ever added.
     pub(super) fn bytes(&self) -> Result<Option<Vec<u8>>, FileError> {
         match fsio::read_end(self.path(), u64::MAX)? {
             None => fsio::read_end(self.unsynced.path(), u64::MAX),
@@ -130,7 +130,7 @@ impl AppendedFile {
         }
     }
 
-    /// Which file is there, if its name is on disk.
+    /// The identity of the present file, if its name is on disk.
     pub(super) fn synced(&self) -> Option<String> {
         let found = fsio::look(self.path()).ok().flatten();
         fsio::inode_text(&found.filter(fsio::lasts)?)
@@ -162,7 +162,7 @@ mod tests {
             std::fs::create_dir_all(fsio::parent_of(log.path())).unwrap();
             std::fs::write(log.path(), "").unwrap();
             let found = fsio::look(log.path()).unwrap().unwrap();
-            // Where the file system does not keep when a file was made, none is known by a note.
+            // On a file system without creation times, a note cannot identify a file.
             let Some(inode) = fsio::inode_text(&found) else {
                 return;
             };

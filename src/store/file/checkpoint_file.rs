@@ -1,4 +1,4 @@
-//! The checkpoint of a key in its file: the whole of it, or a slot of a host file.
+//! The checkpoint of a key in its file: the whole file, or a slot of a host file.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ use crate::store::{Decide, DeleteOptions, Outcome, Put, Saved, Stored, check_exp
 pub(super) struct CheckpointFile<'s> {
     pub(super) key: Key,
     pub(super) file: DurableFile<'s>,
-    /// The slot of a host file; `None` where the file is the checkpoint.
+    /// The slot of a host file; `None` if the whole file is the checkpoint.
     pub(super) slot: Option<Slot>,
     pub(super) layout: Layout,
 }
 
 impl CheckpointFile<'_> {
-    /// The checkpoint in a state of the file.
+    /// The checkpoint in a given state of the file.
     pub(super) fn part_of(&self, file: Option<Stored>) -> Result<Option<Stored>> {
         match &self.slot {
             Some(slot) => slot::in_host(slot, file),
@@ -39,7 +39,7 @@ impl CheckpointFile<'_> {
         }
     }
 
-    /// Says which slot of which host file an error is about.
+    /// Adds the key, and for a slot the host file, to an error.
     pub(super) fn named(&self, error: Error) -> Error {
         let error = match self.slot {
             Some(_) => error.with_path(self.file.path()),
@@ -48,7 +48,7 @@ impl CheckpointFile<'_> {
         error.with_key(&self.key)
     }
 
-    /// How our files beside the file name the slot.
+    /// The slot name in our files beside the host file.
     fn slot_name(&self) -> Option<&str> {
         self.slot.as_ref().map(|_| self.key.as_str())
     }
@@ -108,7 +108,7 @@ impl CheckpointFile<'_> {
                 undo.archive = Some(self.archive_copy(present, why, at)?);
                 saved.archive.clone_from(&undo.archive);
             }
-            // Of the tasks in a slot the hosts in the history tell.
+            // For a slot, the hosts in the history show which tasks ended.
             let ends = ends && self.slot.is_none();
             if ends {
                 undo = self.file.end_task_for(undo)?;
@@ -126,7 +126,7 @@ impl CheckpointFile<'_> {
         })
     }
 
-    /// Keeps a copy of what is about to be replaced: a file as its protocol names it, of a slot the text.
+    /// Keeps a copy of what is about to be replaced: a file under its protocol's archive name, or the text of a slot.
     fn archive_copy(&self, present: &Stored, why: Archive, at: DateTime<Utc>) -> Result<PathBuf> {
         match self.slot {
             Some(_) => {
@@ -166,8 +166,8 @@ impl CheckpointFile<'_> {
         self.file.delete(options.fence, check)
     }
 
-    /// Removes everything of the checkpoint. Not of a slot: other slots and the builder's own state are in every entry
-    /// of its history, and in what is quarantined of its host.
+    /// Removes everything of the checkpoint. This is impossible for a slot: every entry of the host's history,
+    /// and its quarantined texts, also contain the other slots and the builder's own state.
     pub(super) fn forget(
         &self,
         options: &DeleteOptions,
@@ -187,8 +187,8 @@ impl CheckpointFile<'_> {
         check_expected(&self.key, &options.expect, present)
     }
 
-    /// Makes a slot `null`, and archives its text first where that is asked for, under the lock. Gives where the
-    /// archive is; `None` when the slot was empty.
+    /// Sets a slot to `null` under the lock, and archives its text first if requested. Returns the path of the
+    /// archive; the outer `None` means that the slot was empty.
     fn empty(
         &self,
         slot: &Slot,
@@ -228,7 +228,7 @@ impl CheckpointFile<'_> {
         })
     }
 
-    /// Shows that the session of a host is alive: its own `lastHeartbeat`; a host without one gets it.
+    /// Sets the `lastHeartbeat` of a host's session; a host without one gets it.
     pub(super) fn beat(&self, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
         self.file.transact(&mut |host, beside| {
             let present = match (&self.slot, host) {
@@ -257,7 +257,7 @@ impl CheckpointFile<'_> {
         })
     }
 
-    /// Works on the dropped log: of a slot on the lines of the task that is in it.
+    /// Works on the dropped log; for a slot, on the lines of its present task.
     pub(super) fn with_log<T>(
         &self,
         work: impl FnOnce(&DroppedLog, LinesOf<'_>) -> Result<T>,
@@ -284,12 +284,13 @@ impl CheckpointFile<'_> {
     }
 }
 
-/// What the name of an archived slot ends with.
+/// The end of the name of an archived slot.
 fn archive_name(why: Archive, now: DateTime<Utc>) -> String {
     format!("{}_{}", why.as_str(), now.timestamp())
 }
 
-/// What a change makes of nothing, asked before the lock is taken: it counts if there is still nothing then.
+/// The decision for an absent checkpoint, made before the lock is taken. It counts if there is still none under
+/// the lock.
 #[derive(Default)]
 struct OnAbsent(Option<Option<Put>>);
 

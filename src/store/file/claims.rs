@@ -1,4 +1,4 @@
-//! The last claim on each checkpoint of one file, beside it.
+//! The last claim on each checkpoint of one file, stored beside it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,8 +10,8 @@ use crate::checkpoint::{Claim, Error, ErrorKind, Fence, Key, Result};
 use crate::fsio::{self, Durability, Present};
 use crate::store::ClaimChange;
 
-/// How often a record is read again that another process replaced meanwhile, as it may where somebody removed the
-/// lock.
+/// How often a record is read again because another process replaced it meanwhile. That is only possible if the
+/// lock file was removed.
 const ATTEMPTS: usize = 16;
 
 const RECORD: Record = Record {
@@ -20,14 +20,14 @@ const RECORD: Record = Record {
     remedy: "claim the task anew, taking it over",
 };
 
-/// How far the first fence of a record that is begun anew lies beyond the time at which the damaged one was written:
-/// further than the clock of any file system is behind, so that no fence is granted twice.
+/// How far the first fence of a recreated record exceeds the time, in milliseconds, at which the damaged one
+/// was written. It is more than any file system's clock lags behind, so that no fence is granted twice.
 const BEYOND: u64 = 2000;
 
 /// The record beside one file: `.agent-checkpoint/claims/{file}.json`, the last claim of each slot by name.
 ///
-/// It is read and written under the lock of the file, and on disk before a claim is granted: so whoever was
-/// granted one finds, after any crash, that the owner before it is kept out.
+/// It is read and written under the lock of the file, and is on disk before a claim is granted. So after any
+/// crash the former owner is still kept out.
 pub(in crate::store) struct ClaimsFile(OwnFile);
 
 type Claims = BTreeMap<String, Claim>;
@@ -46,7 +46,7 @@ impl ClaimsFile {
         Ok(self.read()?.remove(name(slot)))
     }
 
-    /// Whether a write that shows this fence may go through: one to the slot, or one that replaces the whole file.
+    /// Whether a write with this fence is allowed, to the slot or to the whole file.
     pub(in crate::store) fn check(
         &self,
         slot: Option<&str>,
@@ -59,8 +59,9 @@ impl ClaimsFile {
         }
     }
 
-    /// The same of a write to the whole file: no claim at all may stand on it but one that the fence opens, and those
-    /// on slots that stay as they are. The error names the slot whose claim is in the way.
+    /// The same for a write to the whole file. Without a fence, no claim on it may be valid. With a fence, one claim
+    /// must have it, and other valid claims may only be on slots that do not change. The error names the slot whose
+    /// claim is in the way.
     pub(in crate::store) fn check_whole(
         &self,
         fence: Option<Fence>,
@@ -88,7 +89,7 @@ impl ClaimsFile {
         check(in_the_way, None)
     }
 
-    /// Whether a forget of the whole file that shows this fence may go through.
+    /// Whether a forget of the whole file with this fence is allowed.
     pub(super) fn check_forget(&self, fence: Option<Fence>, now: DateTime<Utc>) -> Result<()> {
         let claims = self.read()?;
         let is_left = |claim: &Claim| claim.is_only_fence() && fence == Some(claim.fence);
@@ -98,7 +99,7 @@ impl ClaimsFile {
         }
     }
 
-    /// Leaves nothing of the claims but their fences, and says whether there was more.
+    /// Removes everything of the claims but their fences; returns whether there was more.
     pub(super) fn forget(&self, durability: Durability) -> Result<bool> {
         let (claims, read) = RECORD.read::<Claims>(&self.0)?;
         let (mut claims, Some(read)) = (claims?, read) else {
@@ -108,14 +109,13 @@ impl ClaimsFile {
         for claim in claims.values_mut() {
             *claim = Claim::only_fence(claim.fence);
         }
-        // Also when nothing changes: whoever wrote it may have been killed before it was on disk.
+        // Write even if nothing changes: the process that wrote the record may have died before its sync.
         let present = Present::Same(&read.stamp);
         self.0.write(&RECORD.text(&claims)?, present, durability)?;
         Ok(is_more)
     }
 
-    /// Puts what `change` makes of the last claim in its place. A take-over begins a record that cannot be read
-    /// again.
+    /// Replaces the last claim with the result of `change`. A take-over recreates a record that cannot be read.
     pub(super) fn change(
         &self,
         slot: Option<&str>,
@@ -152,9 +152,10 @@ impl ClaimsFile {
             claims => claims?,
         };
         let name = name(slot);
-        // Written also when nothing changes: whoever wrote it may have been killed before it was on disk.
+        // Write even if nothing changes: the process that wrote the record may have died before its sync.
         let mut claim = change.apply(claims.get(name), now)?;
-        // Two slots that are first claimed in one millisecond would have one fence, which opens both.
+        // Two slots that are first claimed within one millisecond would get the same fence, which would then
+        // permit writes to both.
         let is_new = claims
             .get(name)
             .is_none_or(|last| last.fence != claim.fence);
@@ -169,7 +170,7 @@ impl ClaimsFile {
         Ok(claim)
     }
 
-    /// A fence that is greater than any in the record, which cannot be read: a fence grows with the time.
+    /// A fence greater than any in the unreadable record. Fences grow with the time.
     fn beyond_its_fences(&self, now: DateTime<Utc>) -> Result<Fence> {
         let written = fsio::look(self.0.path())?.and_then(|metadata| metadata.modified().ok());
         let written = written.map_or(now, DateTime::from).max(now);
@@ -178,7 +179,7 @@ impl ClaimsFile {
     }
 }
 
-/// The name of a slot in the record; the file itself has none.
+/// The name of a slot in the record; the file itself has an empty one.
 fn name(slot: Option<&str>) -> &str {
     slot.unwrap_or_default()
 }

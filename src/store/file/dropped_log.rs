@@ -1,4 +1,4 @@
-//! The dropped log: what saves left out, one JSON object a line, beside the checkpoint.
+//! The dropped log: the items that saves dropped, one JSON object per line, beside the checkpoint.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -11,20 +11,20 @@ use super::own_file::{OwnFile, folders};
 use crate::checkpoint::{DropReason, Dropped, Error, Result, Revision};
 use crate::fsio::{self, Durability, FileError, Present};
 
-/// How many bytes of the end are read at first by those who want the newest pieces.
+/// How many bytes at the end are read first to find the newest items.
 const END: u64 = 64 * 1024;
 
 /// One line of the log.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// Which checkpoint of a host file; absent where the file has one only.
+    /// The slot of a host file; absent if the file is the checkpoint.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     slot: Option<String>,
-    /// Which task: the key, of a host file the task in the slot, which has one after the other. A copy of the
-    /// log can be read alone.
+    /// The task: the key, or for a host file the task in the slot, which changes over time. It makes a copy of
+    /// the log readable on its own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     task: Option<String>,
-    /// What was left out; absent where a checkpoint was created, to which nothing before belongs.
+    /// The dropped item. It is absent where a new checkpoint begins, which has none of the items before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     dropped: Option<Piece>,
 }
@@ -33,14 +33,14 @@ struct Line {
 struct Piece {
     pointer: String,
     reason: DropReason,
-    /// All of it as JSON text, where the value has only a part of it.
+    /// The whole item as JSON text, if the value holds only a part of it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     text: Option<String>,
-    /// The last in the line.
+    /// The value; it must be the last member of the line.
     value: Value,
 }
 
-/// Of which checkpoint the lines are.
+/// The checkpoint that lines belong to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct LinesOf<'a> {
     pub(in crate::store) slot: Option<&'a str>,
@@ -69,18 +69,19 @@ impl LinesOf<'_> {
 #[derive(Debug, Default)]
 pub(in crate::store) struct DroppedLines {
     lines: Vec<u8>,
-    /// Whether the first of them says that a task begins, after which nothing before counts.
+    /// Whether the first line marks the beginning of a task, so that earlier lines no longer count.
     begins: bool,
 }
 
-/// The log beside one file: `.agent-checkpoint/overflow/{file}.jsonl`, in which nothing rotates away.
+/// The log beside one file: `.agent-checkpoint/overflow/{file}.jsonl`. Nothing is rotated out of it.
 pub(in crate::store) struct DroppedLog {
     pub(super) log: AppendedFile,
-    /// What is older: earlier versions of this library moved a full log there.
+    /// An older part: earlier versions of this library moved a full log there.
     older: OwnFile,
-    /// What a save that begins a task adds to the log as soon as the new text has its name, and of which text that
-    /// is. Were it in the log before, a save that is killed in between would hide what was dropped from the task that
-    /// is still there; were it added without this, one that is killed would leave the new task with it.
+    /// The lines that a save that begins a task must add to the log once the new text has its name, with the
+    /// revision of that text. If they were in the log before, a save that is killed in between would hide the
+    /// dropped items of the task that is still there. If they were added later without this file, a killed save
+    /// would leave the old items with the new task.
     begins: OwnFile,
 }
 
@@ -94,12 +95,12 @@ impl DroppedLog {
         }
     }
 
-    /// Where it is, for a person.
+    /// The path of the log, for a person.
     pub(in crate::store) fn place(&self) -> String {
         self.path().display().to_string()
     }
 
-    /// Where the log of this file is, as a checkpoint in the file names it.
+    /// The path of the log of this file, as a checkpoint in the file names it.
     pub(in crate::store) fn place_beside(target: &Path) -> String {
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let (own, folder) = (fsio::OWN_FOLDER, folders::DROPPED_LOG);
@@ -115,8 +116,9 @@ impl DroppedLog {
         [&self.older, &self.log.unsynced, &self.log.file]
     }
 
-    /// What a save adds: the pieces, and where a checkpoint begins. Nothing is read for that: a piece that a
-    /// killed writer added already is added again, since nobody knows whether it was synced.
+    /// The lines that a save adds: the dropped items, and the mark where a checkpoint begins. The log is not
+    /// read for this: an item that a killed writer already added is added again, because it is unknown whether
+    /// that was synced.
     pub(in crate::store) fn lines(
         &self,
         of: LinesOf<'_>,
@@ -148,13 +150,13 @@ impl DroppedLog {
             add(&mut lines, &line(None, &piece.value))?;
             let value = piece.value.to_string();
             if let Some(text) = &piece.text {
-                // The value ends the line, and has more digits there than a `Value` holds.
+                // The value ends the line; the original text has more digits than a `Value` can hold.
                 lines.truncate(lines.len() - value.len() - "}}\n".len());
                 lines.extend_from_slice(text.as_bytes());
                 lines.extend_from_slice(b"}}\n");
             }
-            // A line that could not be read back has the text as a string, and the value as far as it is one that is not
-            // nested too deeply.
+            // If the line cannot be read back, store the text as a string. Keep the value unless it is nested
+            // too deeply.
             let text = piece.text.as_ref().unwrap_or(&value);
             for value in [&piece.value, &Value::Null] {
                 if serde_json::from_slice::<Line>(&lines[start..]).is_ok() {
@@ -176,9 +178,9 @@ impl DroppedLog {
         Ok(false)
     }
 
-    /// Adds to the log and has it on disk. Called under the lock, when the new checkpoint, the file `text`, is on
-    /// disk and about to take its name: a crash between the two leaves a log of what was not dropped after
-    /// all, never the other way round. Where a task begins, [`begun`](Self::begun) does the rest.
+    /// Adds lines to the log and syncs it. It is called under the lock, when the new checkpoint, the file
+    /// `text`, is on disk and about to get its name. So a crash in between can leave items in the log that were
+    /// not dropped, but never the reverse. If a task begins, [`begun`](Self::begun) completes this.
     pub(super) fn add(
         &self,
         entries: &DroppedLines,
@@ -195,7 +197,8 @@ impl DroppedLog {
         let of = Revision::of(text.as_bytes());
         let mut bytes = format!("{of} {}\n", text.len()).into_bytes();
         bytes.extend(&entries.lines);
-        // The name of the checkpoint may be on disk at once, whatever the save waits for; so must this be.
+        // The name of the checkpoint may reach the disk at any time, whatever the save waits for; so this file
+        // must be there first.
         let durability = match durability {
             Durability::Full | Durability::Data => Durability::Full,
             Durability::None => Durability::None,
@@ -206,8 +209,8 @@ impl DroppedLog {
         Ok(Some(Added::new_file(self.begins.path())))
     }
 
-    /// The new text has its name. What keeps this from being in the log is no reason to call the save failed:
-    /// readers find it where it is, and the next save adds it.
+    /// Completes the log after the new text got its name. A failure here does not make the save fail: readers
+    /// also read the file of pending lines, and the next save adds them.
     pub(super) fn begun(&self, entries: &DroppedLines, durability: Durability) {
         if entries.begins
             && let Err(error) = self.settle(durability)
@@ -216,8 +219,8 @@ impl DroppedLog {
         }
     }
 
-    /// Adds what a save that was killed had still to add, if it came to its end but for that. Called under the lock,
-    /// before what it wrote is replaced.
+    /// Adds the pending lines of a save that was killed after its text got its name. It is called under the
+    /// lock, before that text is replaced.
     pub(super) fn settle(&self, durability: Durability) -> Result<(), FileError> {
         if !self.begins.is_there()? {
             return Ok(());
@@ -228,8 +231,7 @@ impl DroppedLog {
         self.begins.remove(Durability::None)
     }
 
-    /// The lines that are still to be added; `None` where there are none, and where the text that they go with is not
-    /// the one that is there.
+    /// The pending lines; `None` if there are none, or if they belong to another text than the present one.
     fn beginning(&self) -> Result<Option<Vec<u8>>, FileError> {
         let Some(mut bytes) = fsio::read_end(self.begins.path(), u64::MAX)? else {
             return Ok(None);
@@ -252,8 +254,8 @@ impl DroppedLog {
         }
     }
 
-    /// Removes what belongs to tasks that ended, and of the rest the oldest beyond so many bytes: on request, for
-    /// nothing goes by itself.
+    /// Removes the items of ended tasks, and of the rest the oldest beyond `bytes`. It runs only on request;
+    /// nothing is ever removed automatically.
     pub(super) fn shorten(&self, bytes: Option<u64>, durability: Durability) -> Result<()> {
         self.settle(durability)?;
         let mut all: Vec<u8> = Vec::new();
@@ -261,7 +263,7 @@ impl DroppedLog {
             all.extend(fsio::read_end(file.path(), u64::MAX)?.unwrap_or_default());
             all.push(b'\n');
         }
-        // From the end, for a line goes with any later beginning in its place.
+        // Read from the end, because any later beginning of the same task removes a line.
         let mut begun: HashMap<Option<String>, HashSet<Option<String>>> = HashMap::new();
         let mut stay: Vec<&[u8]> = Vec::new();
         for line in all.rsplit(|byte| *byte == b'\n').map(without_zeros) {
@@ -317,7 +319,7 @@ impl DroppedLog {
         Ok(())
     }
 
-    /// What was left out since the checkpoint was created, oldest first.
+    /// The items that were dropped since the checkpoint was created, oldest first.
     pub(in crate::store) fn read(&self, of: LinesOf<'_>) -> Result<Vec<Dropped>> {
         loop {
             let beginning = self.beginning()?;
@@ -330,16 +332,16 @@ impl DroppedLog {
                 return Ok(found.pieces);
             };
             found.take(&lines, of, self.begins.path());
-            // A save that took it into the log meanwhile may have added to that.
+            // A save that added the pending lines meanwhile may have added more lines after them.
             if self.begins.is_there()? {
                 return Ok(found.pieces);
             }
         }
     }
 
-    /// The newest `most` of these. Reads the end of the log, and more of it only as far as it has to.
+    /// The newest `most` of these items. It reads the end of the log first, and more only if necessary.
     pub(in crate::store) fn newest(&self, of: LinesOf<'_>, most: usize) -> Result<Vec<Dropped>> {
-        // From most nothing was ever dropped: one look tells.
+        // Most checkpoints have no dropped items, which one system call shows.
         if fsio::look(fsio::parent_of(self.path()))?.is_none() {
             return Ok(Vec::new());
         }
@@ -364,25 +366,24 @@ impl DroppedLog {
     }
 }
 
-/// A line without the zeros that a lost line leaves before it.
+/// A line without the zero bytes that a lost line leaves before it.
 fn without_zeros(line: &[u8]) -> &[u8] {
     let lost = line.iter().take_while(|byte| **byte == 0).count();
     line.get(lost..).unwrap_or_default()
 }
 
-/// What was found in a log.
+/// The items found in a log.
 #[derive(Default)]
 struct Found {
     pieces: Vec<Dropped>,
-    /// The lines they are in: one that stands there twice was added by a writer that was killed and by the one
-    /// after it.
+    /// The lines already seen. A line occurs twice if a killed writer added it and the next writer added it again.
     known: HashSet<Vec<u8>>,
     /// Whether the line was found with which the checkpoint begins.
     began: bool,
 }
 
 impl Found {
-    /// A torn line is passed over: what it was to record was not dropped.
+    /// Skips a torn line: the item that it should record was not dropped.
     fn take(&mut self, bytes: &[u8], of: LinesOf<'_>, path: &Path) {
         for line in bytes.split(|byte| *byte == b'\n') {
             let line = without_zeros(line);
@@ -443,7 +444,7 @@ mod tests {
         for n in 0..many {
             text += &format!("{}\n{}\n", dropped("top", n), begin("active", Some("T")));
         }
-        // Of a task that ended, and one that no later line ends.
+        // An item of a task that ended, and one that no later line ends.
         text += &format!("{}\n{}\n", dropped("top", many), begin("top", Some("T7")));
         std::fs::write(log.path(), text).unwrap();
         let began = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! What was known of a checkpoint's files when it was saved, beside it.
+//! The fingerprints of a checkpoint's files at its last save, stored beside it.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use super::own_file::{OwnFile, folders, of_slot};
 use crate::checkpoint::Revision;
 use crate::fsio::{Durability, FileError, Present};
 
-/// The largest that is read.
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// `.agent-checkpoint/files/{file}.json`, of a host file `{file}@{slot}.json`: a line with the hash of all
-/// that follows, a line with the revision of the checkpoint, and the text.
+/// `.agent-checkpoint/files/{file}.json`, or for a slot of a host file `{file}@{slot}.json`: a line with the
+/// hash of everything after it, a line with the revision of the checkpoint, and the text.
 ///
-/// Written without waiting for the disk, after the checkpoint has its name. What a crash tears does not have
-/// its hash, and is none.
+/// It is written without a sync, after the checkpoint got its name. If a crash tears it, the hash does not
+/// match and it is ignored.
 pub(super) struct FingerprintsFile(OwnFile);
 
 impl FingerprintsFile {
@@ -22,7 +22,7 @@ impl FingerprintsFile {
         FingerprintsFile(OwnFile::beside(target, folders::FINGERPRINTS, &ending))
     }
 
-    /// Keeps a text for the checkpoint of this revision.
+    /// Stores a text for the checkpoint of this revision.
     pub(super) fn write(&self, revision: &Revision, text: &str) -> Result<(), FileError> {
         let body = format!("{revision}\n{text}");
         let whole = format!("{}\n{body}", Revision::of(body.as_bytes()));
@@ -31,7 +31,7 @@ impl FingerprintsFile {
             .write(whole.as_bytes(), Present::Whatever, durability)
     }
 
-    /// The text, if there is a whole one for the checkpoint of this revision.
+    /// The text, if it is whole and belongs to this revision.
     pub(super) fn read(&self, revision: &Revision) -> Option<String> {
         let read = self.0.read(MAX_BYTES).ok()??;
         let whole = String::from_utf8(read.bytes).ok()?;

@@ -1,4 +1,4 @@
-//! Which file has which key.
+//! The mapping between keys and files.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::fsio;
 use crate::store::{Page, Query};
 
 impl FileStore {
-    /// The file of a key, whether or not it exists.
+    /// The path of the file of a key, whether or not it exists.
     ///
-    /// Where the protocol has ids in its files, a file that is there already counts under the id inside,
-    /// whatever it is called, unless the id's own file is there too.
+    /// If the protocol keeps ids in its files, an existing file counts under the id inside it, whatever its
+    /// name, unless the file named after the id exists too.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidKey`] when the key makes too long a name, and for another key than that
-    /// of a store of one file. [`ErrorKind::Ambiguous`] when two files of other names have the id.
+    /// [`ErrorKind::InvalidKey`] when the key makes too long a name, and in a store of one file for any key but
+    /// its own. [`ErrorKind::Ambiguous`] when two files with other names have the id.
     pub fn path(&self, key: &Key) -> Result<PathBuf> {
         match &*self.place {
             Place::Folder { path, layout } => {
@@ -40,8 +40,8 @@ impl FileStore {
         }
     }
 
-    /// What a file is, by its name; but a file that bears its own id as its name is no archive, although
-    /// the id reads like one.
+    /// The role of a file, by its name. A file named after the id inside it is no archive, even if the id looks
+    /// like an archive name.
     pub(super) fn role(&self, folder: &Path, layout: &Layout, name: &str) -> FileRole {
         let role = (layout.role)(name);
         let bears_its_id = || {
@@ -54,7 +54,7 @@ impl FileStore {
         role
     }
 
-    /// The file of another name that has this id inside.
+    /// The file with another name that has this id inside.
     fn strange_file(&self, folder: &Path, layout: &Layout, key: &Key) -> Result<Option<PathBuf>> {
         let mut files: Vec<PathBuf> = Vec::new();
         for name in fsio::names(folder)? {
@@ -80,9 +80,9 @@ impl FileStore {
         }
     }
 
-    /// The keys of files whose names do not tell them. A file has the id inside, where that id leads to it;
-    /// else its name, where that does: so a corrupt file is listed too, and loading it tells what is wrong.
-    /// A file that no key leads to has none.
+    /// The keys of files whose names do not determine them. The key is the id inside, if that id leads to this
+    /// file; else the name, if that does. So a corrupt file is listed too, and loading it reports the damage. A
+    /// file that no key leads to has none.
     fn keys_of(
         &self,
         folder: &Path,
@@ -117,7 +117,7 @@ impl FileStore {
         names.into_iter().zip(keys).collect()
     }
 
-    /// The key in the content of a file; `None` when it cannot be read or has none.
+    /// The key in the content of a file; `None` if the file cannot be read or has none.
     fn key_inside(&self, path: &Path, layout: &Layout) -> Option<Key> {
         let key_in = layout.key_in?;
         self.options.ids.of(path, || {
@@ -126,7 +126,7 @@ impl FileStore {
         })
     }
 
-    /// The keys that there are.
+    /// The keys in the store.
     pub(super) fn keys(&self, query: &Query) -> Result<Page> {
         let (folder, layout) = match &*self.place {
             Place::Single { path, key, .. } => {
@@ -163,7 +163,7 @@ impl FileStore {
         Ok(page)
     }
 
-    /// The keys, in order, that may be claimed and have no document: empty places, and names of records of claims.
+    /// The keys, in order, that may be claimed but have no document: empty slots, and names of claim records.
     pub(super) fn keys_without_file(&self) -> Result<Vec<Key>> {
         let (folder, layout) = match &*self.place {
             Place::Single { path, key, .. } => {
@@ -213,7 +213,7 @@ impl FileStore {
         Ok(page)
     }
 
-    /// The places of a host as it is now; none where there is no file, or no host.
+    /// The slots of a host as it is now; none if there is no file, or if this is no host file.
     pub(in crate::store) fn places(&self) -> Result<Vec<SlotPlace>> {
         let Place::Host { path } = &*self.place else {
             return Ok(Vec::new());

@@ -1,25 +1,25 @@
-//! Which version of the library laid out our folder.
+//! The version of the library that laid out our folder.
 
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 
-/// The layout that this version writes. Version 0.1 wrote no number; each of its files has the same place and
-/// meaning here, so a program of 0.1 that still runs excludes this one and is fenced by it.
+/// The layout that this version writes. Version 0.1 wrote no number. Each of its files has the same place and
+/// meaning here, so a running program of version 0.1 and this one exclude and fence each other.
 const WRITTEN: u64 = 2;
 
 /// The name of the file in our folder.
 pub(super) const NAME: &str = "layout";
 
-/// How many bytes a number has at most.
+/// The largest number file, in bytes.
 const MAX_BYTES: u64 = 32;
 
 fn path(own: &Path) -> PathBuf {
     own.join(NAME)
 }
 
-/// The number in a folder of ours; `None` where there is none.
+/// The layout number of a folder of ours; `None` if it has none.
 fn read(own: &Path) -> Result<Option<(u64, Contents)>> {
     let path = path(own);
     let read = match fsio::read_own(&path, MAX_BYTES) {
@@ -45,7 +45,7 @@ fn read(own: &Path) -> Result<Option<(u64, Contents)>> {
     }
 }
 
-/// Whether a folder is laid out as this version does it. Refuses one of a newer program.
+/// Whether a folder has the layout that this version writes. Refuses a folder laid out by a newer program.
 pub(in crate::store) fn is_present(own: &Path) -> Result<bool> {
     let number = known(own)?;
     Ok(number.is_some_and(|(number, _)| number == WRITTEN))
@@ -63,10 +63,10 @@ fn known(own: &Path) -> Result<Option<(u64, Contents)>> {
     }
 }
 
-/// Takes a folder over that an older version laid out, or that is new. Under a lock.
+/// Adopts a folder that is new or was laid out by an older version. It runs under a lock.
 ///
-/// A number that a power cut takes away is written again; a torn one would stop every write, so its contents are
-/// synced.
+/// If a power cut removes the number, it is written again. A torn number would stop every write, so its
+/// contents are synced.
 pub(super) fn take_over(own: &Path, durability: Durability) -> Result<()> {
     let number = known(own)?;
     let present = match &number {
@@ -83,7 +83,7 @@ pub(super) fn take_over(own: &Path, durability: Durability) -> Result<()> {
         .write(format!("{WRITTEN}\n").as_bytes());
     match written {
         Ok(_) => Ok(()),
-        // Another process was faster, with a lock of its own.
+        // Another process was faster, under the lock of another file.
         Err(FileError::Changed { .. }) => known(own).map(drop),
         Err(error) => Err(error.into()),
     }

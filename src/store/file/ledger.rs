@@ -9,15 +9,16 @@ use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::fsio::{self, Durability};
 use crate::store::is_ledger_line;
 
-/// The ledger beside one file: `.agent-checkpoint/ledger/{file}.jsonl`, of a slot of a host file `{file}@{slot}.jsonl`.
+/// The ledger beside one file: `.agent-checkpoint/ledger/{file}.jsonl`, or for a slot of a host file
+/// `{file}@{slot}.jsonl`.
 pub(super) struct Ledger {
     log: AppendedFile,
-    /// An empty file among those that git takes along: there is a ledger, which git does not take along. It is made before
-    /// the first line is added, when the file for the lines is there.
+    /// An empty file in a folder that git tracks. It states that there is a ledger, which git does not track.
+    /// It is made before the first line is added, when the file for the lines exists.
     marker: OwnFile,
 }
 
-/// The name of the file in its folder, by that of the checkpoint's file and the slot of a host file.
+/// The name of the ledger in its folder, for a checkpoint's file and the slot of a host file.
 pub(crate) fn file_name(file: &OsStr, slot: Option<&str>) -> OsString {
     let mut name = file.to_owned();
     name.push(of_slot(slot, ""));
@@ -25,20 +26,20 @@ pub(crate) fn file_name(file: &OsStr, slot: Option<&str>) -> OsString {
     name
 }
 
-/// The name of the mark that there is one, which git takes along, by the same.
+/// The name of the marker, which git tracks, for the same.
 pub(crate) fn mark_name(file: &OsStr, slot: Option<&str>) -> OsString {
     let mut name = file.to_owned();
     name.push(of_slot(slot, ".ledger"));
     name
 }
 
-/// What is known of the lines of a ledger on disk.
+/// The result of syncing the lines of a ledger.
 pub(super) enum Synced {
-    /// They are there.
+    /// The lines, now on disk.
     Lines(Vec<String>),
-    /// A writer took lines back meanwhile that it could not sync.
+    /// A writer removed lines meanwhile because it could not sync them.
     TakenBack,
-    /// They could not be synced, and are to be [written anew](Ledger::write_anew).
+    /// They could not be synced and must be [written to a new file](Ledger::write_anew).
     Failed,
 }
 
@@ -46,9 +47,9 @@ pub(super) enum Synced {
 #[derive(Default)]
 struct Lines {
     lines: Vec<String>,
-    /// The bytes of these.
+    /// The length of these lines in the file, in bytes.
     whole: u64,
-    /// The bytes that there are: what follows is a line that was never acknowledged.
+    /// The length of the file, in bytes. What follows the whole lines was never acknowledged.
     bytes: u64,
 }
 
@@ -66,7 +67,7 @@ impl Ledger {
         Ok(self.read()?.lines)
     }
 
-    /// The same, on disk before they are believed: the process that wrote the last one may have been killed before its
+    /// The lines, synced before they are returned: the process that wrote the last one may have died before its
     /// sync.
     pub(super) fn synced_lines(&self, durability: Durability) -> Result<Synced> {
         let found = self.read()?;
@@ -81,12 +82,12 @@ impl Ledger {
         }
     }
 
-    /// Whether a sync of what there is failed, so that it is to be written anew.
+    /// Whether a sync of the present lines failed, so that they must be written to a new file.
     pub(super) fn is_unsynced(&self) -> Result<bool> {
         Ok(self.log.unsynced.is_there()?)
     }
 
-    /// Writes what could not be synced to a new file. Called under the lock.
+    /// Copies lines that could not be synced to a new file. Called under the lock.
     pub(super) fn write_anew(&self, durability: Durability) -> Result<()> {
         if !self.is_unsynced()? {
             self.log.set_unsynced();
@@ -94,7 +95,7 @@ impl Ledger {
         Ok(self.log.write_unsynced_anew(durability)?)
     }
 
-    /// Adds a line where there are `at` of them, on disk before it returns. Called under the lock.
+    /// Adds a line if there are exactly `at` lines; it is on disk when this returns. Called under the lock.
     pub(super) fn append(&self, line: &str, at: usize, durability: Durability) -> Result<bool> {
         self.log.write_unsynced_anew(durability)?;
         let found = self.read()?;
@@ -105,7 +106,8 @@ impl Ledger {
         if is_torn {
             fsio::cut_back(self.log.path(), found.whole, u64::MAX)?;
         }
-        // Whoever wrote the last line may have been killed before its sync, and it must not go while this one stays.
+        // The process that wrote the last line may have died before its sync. That line must not be lost while
+        // the new one stays.
         if is_torn || !fsio::look(self.log.path())?.is_some_and(|found| fsio::ends_synced(&found)) {
             self.log.append(b"", durability)?;
         }
@@ -122,7 +124,7 @@ impl Ledger {
                 }
                 Ok(true)
             }
-            // It was taken back, and a power cut may undo that.
+            // The line was removed again, but a power cut may bring it back.
             Err(error) if error.is_of_a_sync() => Err(error.not_durable(self.log.path()).into()),
             Err(error) => Err(error.into()),
         }
@@ -131,20 +133,20 @@ impl Ledger {
     fn read(&self) -> Result<Lines> {
         let mut was_marked = false;
         loop {
-            // Where there is a marker, there was a file before.
+            // If there is a marker, the file existed before.
             let is_marked = self.marker.is_there()?;
             match self.log.bytes()? {
                 Some(bytes) => return self.lines_of(&bytes),
                 None if !is_marked => return Ok(Lines::default()),
                 None if was_marked => return Err(self.elsewhere()),
-                // It may just have got its name, or been forgotten.
+                // The file may just be about to get its name, or may have been forgotten; look again.
                 None => was_marked = true,
             }
         }
     }
 
-    /// The last line counts only if it is whole: one without its line end, or with zeros in it, was never acknowledged. Any
-    /// other with its line end was written whole, so what is wrong with it came later.
+    /// Reads the lines. The last one counts only if it is whole: a line without its line end, or with zero
+    /// bytes in it, was never acknowledged. Every other line was written whole, so damage in it came later.
     fn lines_of(&self, bytes: &[u8]) -> Result<Lines> {
         let mut found = Lines {
             bytes: bytes.len() as u64,
@@ -156,7 +158,7 @@ impl Ledger {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
             match std::str::from_utf8(line) {
                 Ok(line) if is_ledger_line(line) => found.lines.push(line.to_owned()),
-                // Pages of it that never came to the disk are zeros.
+                // Pages of the line that never reached the disk are zeros.
                 _ if after.is_empty() && line.contains(&0) => break,
                 _ => return Err(self.damaged(found.lines.len() + 1)),
             }
@@ -194,7 +196,7 @@ mod tests {
     use crate::fsio::Operation;
     use crate::fsio::seam::{Call, Watch, watched};
 
-    /// What is written to a file, and synced.
+    /// Records the writes and syncs of a file.
     struct Calls(PathBuf, Vec<Operation>);
 
     impl Watch for Calls {
@@ -220,14 +222,14 @@ mod tests {
         };
         add(0);
         assert_eq!(add(1), [Operation::Write, Operation::Sync]);
-        // A file that this process has synced nothing of.
+        // A file of which this process has synced nothing.
         let other = path.with_extension("other");
         std::fs::copy(path, &other).unwrap();
         std::fs::rename(other, path).unwrap();
         let synced_first = [Operation::Sync, Operation::Write, Operation::Sync];
         assert_eq!(add(2), synced_first);
         assert_eq!(add(3), [Operation::Write, Operation::Sync]);
-        // One that was killed before its sync, behind a line that this process synced.
+        // A line of a process that was killed before its sync, after a line that this process synced.
         let mut bytes = std::fs::read(path).unwrap();
         bytes.extend(b"{}\n");
         std::fs::write(path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! A folder of checkpoint files.
+//! A store in a folder of checkpoint files.
 
 mod appended_file;
 mod checkpoint_file;
@@ -46,20 +46,19 @@ use crate::fsio;
 
 /// Keeps each checkpoint in a file of its own.
 ///
-/// The file of a key is `{key}.json` in the store's folder, with characters that no file name may
-/// have written as `%XX`; no key leaves the folder. Locks, ledgers and the dropped log lie in the
-/// hidden folder `.agent-checkpoint` beside the files; git ignores it, but for that log.
+/// The file of a key is `{key}.json` in the store's folder. Characters that a file name must not contain are
+/// written as `%XX`, and no key leads out of the folder. Locks, ledgers and the dropped log are in the hidden
+/// folder `.agent-checkpoint` beside the files; git ignores that folder, except for the dropped log.
 ///
 /// # Durability
 ///
-/// A save that returned is on disk: the text is synced before it takes its name, the name before the
-/// save returns. A crash at any point leaves the old text or the new one, whole. See
+/// When a save returns, it is on disk: the text is synced before it gets its name, and the name before the save
+/// returns. A crash at any point leaves either the whole old text or the whole new one. See
 /// `docs/durability.md`.
 ///
-/// On a file system that does not tell upper from lower case, keys that differ only in case are
-/// the same file.
+/// On a file system that ignores case, keys that differ only in case are the same file.
 ///
-/// A clone is the same store, and cheap.
+/// A clone is cheap and is the same store.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     place: Arc<Place>,
@@ -81,7 +80,7 @@ enum Place {
 }
 
 impl FileStore {
-    /// The store of a folder. The folder is made with the first save; opening creates nothing.
+    /// The store of a folder. The first save creates the folder; opening creates nothing.
     pub fn open(folder: impl Into<PathBuf>) -> FileStore {
         FileStore::with_options(folder, FileOptions::default())
     }
@@ -97,12 +96,11 @@ impl FileStore {
         }
     }
 
-    /// The same place, with the file names of a protocol: see
-    /// [`Checkpoint::layout`](crate::Checkpoint::layout). One file keeps its name; its archives and
-    /// backups are named as the protocol does.
+    /// The same store with the file names of a protocol: see [`Checkpoint::layout`](crate::Checkpoint::layout).
+    /// A store of one file keeps that file's name; its archives and backups get the protocol's names.
     #[must_use]
     pub fn with_layout(mut self, named: Layout) -> FileStore {
-        // The ids that were read in files are those of the layout before.
+        // The remembered ids were read by the rules of the previous layout.
         self.options = Arc::new(FileOptions::clone(&self.options));
         match Arc::make_mut(&mut self.place) {
             Place::Folder { layout, .. } | Place::Single { layout, .. } => *layout = named,
@@ -139,7 +137,7 @@ impl FileStore {
         })
     }
 
-    /// A store of one file under a key of the caller's, with options that other stores have as well.
+    /// A store of one file under the given key, sharing its options with other stores.
     pub(crate) fn of_file(
         path: &Path,
         key: Key,
@@ -153,8 +151,7 @@ impl FileStore {
         }
     }
 
-    /// The same file, under a key of the caller's, such as the one in its content. A folder has no use
-    /// for it.
+    /// Sets the key of a store of one file, for example to the id in its content. It has no effect on a folder.
     #[must_use]
     pub fn with_key(mut self, named: Key) -> FileStore {
         if let Place::Single { key, .. } = Arc::make_mut(&mut self.place) {
@@ -172,14 +169,14 @@ impl FileStore {
         }
     }
 
-    /// Archives the checkpoint of a key under the protocol's name for that, and says where. The ledger stays:
+    /// Archives the checkpoint of a key under the protocol's archive name, and returns the path. The ledger stays:
     /// [`Ledger::end_with`](crate::ledger::Ledger::end_with) ends that of a complete task together with this.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::Conflict`] when it is not what `options`
-    /// expect; [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write; whatever keeps it from
-    /// being renamed. With [`Expect::Any`](crate::Expect::Any) a corrupt checkpoint is archived too.
+    /// [`ErrorKind::NotFound`] when there is no checkpoint; [`ErrorKind::Conflict`] when it is not what
+    /// `options` expect; [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write; any failure to
+    /// rename it. With [`Expect::Any`](crate::Expect::Any) a corrupt checkpoint is archived too.
     pub fn archive(
         &self,
         key: &Key,
@@ -198,7 +195,7 @@ impl FileStore {
         }
     }
 
-    /// Shows that the session of a host is alive.
+    /// Records that the session of a host is alive.
     pub(in crate::store) fn beat(
         &self,
         key: &Key,
@@ -208,7 +205,7 @@ impl FileStore {
         self.at(key, |file| file.beat(now, fence))
     }
 
-    /// Works on the checkpoint of a key.
+    /// Runs `work` on the checkpoint of a key.
     fn at<T>(&self, key: &Key, work: impl FnOnce(&CheckpointFile<'_>) -> Result<T>) -> Result<T> {
         let file = DurableFile::new(self.path(key)?, &self.options).named(key);
         let layout = self.layout();
@@ -321,7 +318,7 @@ impl Beside for FileStore {
     }
 
     fn dropped_log(&self, key: &Key) -> Result<Option<String>> {
-        // Its name only, so it does not matter where links lead.
+        // Only the name matters here, not where links lead.
         let target = fsio::resolve(&self.path(key)?)?;
         Ok(Some(DroppedLog::place_beside(&target)))
     }

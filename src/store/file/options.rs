@@ -1,4 +1,4 @@
-//! How a store of files behaves.
+//! The options of a store of files.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::checkpoint::{Clock, Key, SystemClock};
 use crate::fsio::{self, Durability, FileStamp};
 use crate::store::Keep;
 
-/// How a store of files behaves.
+/// The options of a store of files.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct FileOptions {
@@ -19,37 +19,36 @@ pub struct FileOptions {
     pub(in crate::store) max_bytes: u64,
     /// How long a save waits for the lock. Default 10 s.
     pub(in crate::store) lock_timeout: Duration,
-    /// Whether a save waits until the disk has it. Default full.
+    /// Which syncs a save waits for. Default full.
     pub(in crate::store) durability: Durability,
-    /// Reads only: every write is refused, and nothing is created. Default false.
+    /// Whether the store only reads: every write is refused, and nothing is created. Default false.
     pub(in crate::store) read_only: bool,
-    /// The writing agent, for those who wait for the lock. Default the process id.
+    /// The name of the writing agent, shown to those who wait for the lock. Default the process id.
     pub(in crate::store) holder: String,
-    /// How much history is kept. Default the newest ten states of each checkpoint; `None` keeps none but a
+    /// How much history is kept. Default the newest ten states of each checkpoint. `None` keeps only a
     /// protocol's own backups.
     pub(in crate::store) history: Option<Keep>,
-    /// Whether entries of the history are copies instead of hard links to the replaced files. For places
-    /// where other programs write into files in place, which changes every name of them. A copy costs a
-    /// third sync. Default false.
+    /// Whether history entries are copies instead of hard links to the replaced files. Needed where other programs
+    /// write into files in place, which changes a file under all its names. A copy costs a third sync. Default false.
     pub(in crate::store) history_copies: bool,
-    /// Whether to do without locks where the file system has none, because there is one writer only. Default
-    /// false: such a place is refused.
+    /// Whether to work without locks if the file system has none, because there is only one writer. By default
+    /// false: such a file system is refused.
     pub(in crate::store) single_writer: bool,
-    /// Where the time of claims and backups comes from. Default the machine's clock.
+    /// The clock for claims and backups. Default the machine's clock.
     pub(in crate::store) clock: Arc<dyn Clock>,
-    /// The histories whose last entries were made here.
+    /// The histories whose last entries were made by this store.
     pub(super) recent: Recent,
-    /// What was swept already.
+    /// The folders that were already swept.
     swept: Swept,
-    /// The ids that were read in files.
+    /// The ids that were read from files.
     pub(super) ids: Ids,
 }
 
-/// How many files are remembered in each of the maps below. More are forgotten all at once, and looked at
-/// again when they come up.
+/// The most files that each of the maps below remembers. Beyond that the whole map is cleared, and files are
+/// read again when needed.
 const MOST: usize = 65_536;
 
-/// The keys that were found in files, so that each is read once. Each clone begins anew.
+/// The keys that were found in files, so that each file is read only once. A clone starts empty.
 #[derive(Debug, Default)]
 pub(super) struct Ids(Mutex<HashMap<PathBuf, (FileStamp, Option<Key>)>>);
 
@@ -60,11 +59,11 @@ impl Clone for Ids {
 }
 
 impl Ids {
-    /// The clock of files may stand still for so long: a file that was written later than that before it was
-    /// looked at may have changed since, and look the same.
+    /// How long the file clock may stand still. A file that was changed less than this before it was read may
+    /// change again without looking different.
     const TICK: Duration = Duration::from_millis(20);
 
-    /// The key in a file, from memory where the file is as it was when it was read.
+    /// The key in a file, from memory if the file did not change since it was read.
     pub(super) fn of(&self, path: &Path, read: impl FnOnce() -> Option<Key>) -> Option<Key> {
         let all = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = fsio::look(path).ok().flatten()?;
@@ -77,7 +76,7 @@ impl Ids {
             .ok()
             .and_then(|modified| modified.elapsed().ok());
         let key = read();
-        // What a link leads to may change without it.
+        // The target of a link may change while the link does not.
         if found.is_file() && age.is_some_and(|age| age >= Self::TICK) {
             self.insert(path, stamp, key.clone());
         }
@@ -108,10 +107,10 @@ impl fmt::Debug for FileOptions {
     }
 }
 
-/// The entries in a history folder, as the last save here left them.
+/// The entries in a history folder, as the last save of this store left them.
 ///
-/// What others did since shows in the times of the folder and in the file; the folder is listed then. Each clone begins
-/// anew.
+/// Changes by others show in the stamps of the folder and the file; the folder is then listed again. A clone
+/// starts empty.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<HashMap<PathBuf, RecentEntries>>);
 
@@ -126,7 +125,8 @@ impl Recent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what is known of a folder: whoever fails to put it back leaves nothing that could be wrong.
+    /// Takes the entries of a folder out of the map: if the caller fails before it puts them back, no wrong
+    /// ones remain.
     pub(super) fn take(&self, folder: &Path) -> Option<RecentEntries> {
         self.all().remove(folder)
     }
@@ -140,7 +140,7 @@ impl Recent {
     }
 }
 
-/// For what was swept already; each clone sweeps anew.
+/// The folders that were already swept; a clone sweeps again.
 #[derive(Debug, Default)]
 struct Swept(Mutex<HashSet<PathBuf>>);
 
@@ -170,7 +170,7 @@ impl Default for FileOptions {
 }
 
 impl FileOptions {
-    /// Reads only.
+    /// Options for a store that only reads.
     #[must_use]
     pub fn read_only() -> Self {
         FileOptions {
@@ -179,7 +179,7 @@ impl FileOptions {
         }
     }
 
-    /// Names who is writing, for those who wait for the lock.
+    /// Sets the name of the writing agent, which is shown to those who wait for the lock.
     #[must_use]
     pub fn with_holder(mut self, agent: &str) -> Self {
         self.holder = format!("{agent} (process {})", std::process::id());
@@ -200,7 +200,7 @@ impl FileOptions {
         self
     }
 
-    /// Sets whether a save waits until the disk has it.
+    /// Sets which syncs a save waits for.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -214,42 +214,42 @@ impl FileOptions {
         self
     }
 
-    /// Keeps no history but a protocol's own backups.
+    /// Keeps no history except a protocol's own backups.
     #[must_use]
     pub fn without_history(mut self) -> Self {
         self.history = None;
         self
     }
 
-    /// Keeps copies in the history, for places where other programs write into files in place.
+    /// Makes history entries copies, for places where other programs write into files in place.
     #[must_use]
     pub fn copying_history(mut self) -> Self {
         self.history_copies = true;
         self
     }
 
-    /// Does without locks where the file system has none: there is one writer only.
+    /// Works without locks if the file system has none, because there is only one writer.
     #[must_use]
     pub fn with_single_writer(mut self) -> Self {
         self.single_writer = true;
         self
     }
 
-    /// Takes the time of claims and backups from `clock`.
+    /// Sets the clock for claims and backups.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Whether what belongs to `of` was swept already.
+    /// Whether the folders that belong to `of` were already swept.
     pub(super) fn has_swept(&self, of: &Path) -> bool {
         let swept = self.swept.0.lock().unwrap_or_else(PoisonError::into_inner);
         swept.contains(of)
     }
 
-    /// Removes what killed writers left in the folders that belong to `of`, once for these options: when its first
-    /// save comes.
+    /// Removes the temporary files that killed writers left in the folders of `of`, once for these options, at
+    /// the first save.
     pub(super) fn sweep_once(&self, of: &Path, folders: impl FnOnce() -> Vec<PathBuf>) {
         let mut swept = self.swept.0.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.contains(of) {
@@ -327,7 +327,7 @@ mod tests {
             let newest = history.newest().unwrap().unwrap();
             let number = newest.id.as_str().split('@').next().unwrap();
             numbers.push(number.parse::<usize>().unwrap());
-            // What a clock with a coarse tick would show.
+            // The stamps that a clock with a coarse tick would show.
             let folder = look(newest.path.parent().unwrap());
             for options in &stores {
                 let mut all = options.recent.all();

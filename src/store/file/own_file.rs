@@ -1,4 +1,4 @@
-//! Our own files beside a checkpoint's: how they are named, read and replaced.
+//! Our own files beside a checkpoint's file: their names, and how they are read and replaced.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::{Error, ErrorKind, Key, Layout, Result};
 use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
 
-/// The folders in our own, each with the files of one kind.
+/// The subfolders of our folder, each with the files of one kind.
 pub(super) mod folders {
     pub(in crate::store::file) const ARCHIVE: &str = "archive";
     pub(crate) const CLAIMS: &str = "claims";
@@ -22,7 +22,7 @@ pub(super) mod folders {
     pub(in crate::store::file) const QUARANTINE: &str = "corrupt";
     pub(in crate::store::file) const TASK_BOUNDARIES: &str = "lineage";
 
-    /// Those in which files are replaced, so that a killed writer leaves temporary ones there.
+    /// The subfolders in which files are replaced, so that a killed writer leaves temporary files there.
     pub(in crate::store::file) const REPLACED: [&str; 7] = [
         ARCHIVE,
         CLAIMS,
@@ -34,11 +34,11 @@ pub(super) mod folders {
     ];
 }
 
-/// The name of the file that tells when our folder was last swept.
+/// The file whose time is that of the last sweep of our folder.
 pub(super) const SWEPT: &str = "swept";
 
-/// Refuses a folder in our own that is a link to nowhere or out of the store, and our own that is one to nowhere. Our
-/// files are opened without following links.
+/// Refuses our folder if it is a link to nowhere, and any subfolder that is a link to nowhere or out of the
+/// store. Our files are opened without following links.
 pub(super) fn refuse_links(folder: &Path) -> Result<(), FileError> {
     let own = folder.join(fsio::OWN_FOLDER);
     let entries = fsio::list(&own)?;
@@ -54,10 +54,10 @@ pub(super) fn refuse_links(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The path of what we keep of a checkpoint's file: `.agent-checkpoint/{folder}/{file}{ending}`.
+/// The path of one of our files beside a checkpoint's file: `.agent-checkpoint/{folder}/{file}{ending}`.
 pub(super) fn path_beside(target: &Path, folder: &str, ending: &str) -> PathBuf {
     let name = target.file_name().unwrap_or_default();
-    // As long as all of it, so that nothing is copied twice.
+    // Allocate the full length at once, so that nothing is copied twice.
     let more = fsio::OWN_FOLDER.len() + folder.len() + ending.len() + "///".len();
     let mut path = PathBuf::with_capacity(target.as_os_str().len() + more);
     path.push(fsio::parent_of(target));
@@ -68,7 +68,7 @@ pub(super) fn path_beside(target: &Path, folder: &str, ending: &str) -> PathBuf 
     path
 }
 
-/// An ending for a whole file, `{ending}`, or for a slot of a host file, `@{slot}{ending}`.
+/// The ending of a name: `{ending}` for a whole file, `@{slot}{ending}` for a slot of a host file.
 pub(super) fn of_slot(slot: Option<&str>, ending: &str) -> String {
     match slot {
         Some(slot) => format!("@{}{ending}", encoded(slot)),
@@ -76,7 +76,7 @@ pub(super) fn of_slot(slot: Option<&str>, ending: &str) -> String {
     }
 }
 
-/// A slot as part of a file name.
+/// A slot name, encoded for a file name.
 pub(super) fn encoded(slot: &str) -> String {
     let name = Key::new(slot).and_then(|key| (Layout::default().file_name)(&key));
     name.map_or_else(
@@ -113,12 +113,12 @@ impl OwnFile {
         Ok(fsio::look(&self.path)?.is_some())
     }
 
-    /// All of it, up to so many bytes. Most checkpoints have none: one call tells.
+    /// The whole file, up to `most` bytes. Most checkpoints have no such file, which costs one system call.
     pub(super) fn read(&self, most: u64) -> Result<Option<Contents>, FileError> {
         fsio::read_own(&self.path, most)
     }
 
-    /// Replaces it, no wider open than the checkpoint's file, as durably as is asked for.
+    /// Replaces it with this durability. It gets no wider permissions than the checkpoint's file.
     pub(super) fn write(
         &self,
         bytes: &[u8],
@@ -137,27 +137,28 @@ impl OwnFile {
             .map(drop)
     }
 
-    /// Removes it where it is there.
+    /// Removes the file.
     pub(super) fn remove(&self, durability: Durability) -> Result<(), FileError> {
         fsio::remove(&self.path, durability)
     }
 }
 
-/// What a record is to those who find it damaged.
+/// A kind of record, described for the error when it is damaged.
 pub(super) struct Record {
-    /// What it is, such as "the record of claims".
+    /// Its name, such as "the record of claims".
     pub(super) name: &'static str,
-    /// What is not known without it.
+    /// What is unknown without it.
     pub(super) unknown: &'static str,
     /// The next step.
     pub(super) remedy: &'static str,
 }
 
 impl Record {
-    /// The largest that is read.
+    /// The largest record that is read, in bytes.
     const MAX_BYTES: u64 = 1024 * 1024;
 
-    /// What a file records as JSON, or that it is damaged, with the contents; nothing where it is not there.
+    /// The record in a JSON file, or the error if it is damaged, with the contents; the default value if there
+    /// is no file.
     pub(super) fn read<T: DeserializeOwned + Default>(
         &self,
         file: &OwnFile,
@@ -179,7 +180,7 @@ impl Record {
         Ok((record, Some(read)))
     }
 
-    /// The contents of its file.
+    /// The record as the text of its file.
     pub(super) fn text<T: Serialize>(&self, record: &T) -> Result<Vec<u8>> {
         let mut text = serde_json::to_vec_pretty(record)
             .map_err(|error| Error::edit(format!("{} cannot be written: {error}", self.name)))?;

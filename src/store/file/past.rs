@@ -1,4 +1,4 @@
-//! Listing the history of files, and going on from a damaged one.
+//! Lists the history of a file, and recovers a damaged file.
 
 use std::time::Instant;
 
@@ -19,14 +19,14 @@ impl CheckpointFile<'_> {
         self.file.listed_history()?.ok_or_else(no_history)
     }
 
-    /// The checkpoint in an entry of the history.
+    /// The checkpoint in a history entry.
     fn read_entry(&self, entry: &Entry) -> Result<Option<Stored>> {
         self.part_of(self.file.read_entry(&entry.path)?)
     }
 
-    /// The state that is there now and the entries, each state once where it follows itself: a save that was
-    /// killed leaves an entry of what is still present, and of a host file another slot may have changed. Of a host
-    /// that is damaged or gone the newest state of a slot may be in the entry of another, and that is recovered.
+    /// The present state and the history entries. A state that follows itself is listed once: a killed save leaves an
+    /// entry of the present state, and in a host file another slot may have changed. If the host is damaged or gone,
+    /// the newest state of a slot may be in an entry of another slot, which is the one that is recovered.
     pub(super) fn states(&self) -> Result<Vec<HistoryEntry>> {
         let history = self.history()?;
         let file = readable(self.file.load())?;
@@ -38,7 +38,7 @@ impl CheckpointFile<'_> {
             Ok(file) => readable(self.part_of(file))?,
             Err(corrupt) => Err(corrupt),
         };
-        // Of a slot the hosts tell: one in which it was empty ended a task.
+        // For a slot, the hosts show where a task ended: the slot was empty.
         let ages = match self.slot {
             Some(_) => Vec::new(),
             None => self.file.tasks_since(&history, &entries)?,
@@ -47,7 +47,7 @@ impl CheckpointFile<'_> {
         let (mut emptied, mut was_empty) = (0, false);
         match current {
             Ok(Some(stored)) => all.push(HistoryEntry::of(EntryId::current(), Ok(stored))?),
-            // Only deleted: the task may go on.
+            // The checkpoint was only deleted, so the task may go on.
             Ok(None) => was_empty = true,
             Err(corrupt) => all.push(HistoryEntry {
                 bytes: self.file.size(),
@@ -57,7 +57,7 @@ impl CheckpointFile<'_> {
         for (at, entry) in entries.iter().enumerate() {
             let (revision, bytes) = match readable(self.read_entry(entry))? {
                 Ok(Some(stored)) => (Ok(stored.revision), stored.document.text().len() as u64),
-                // Gone meanwhile, or the slot was empty then.
+                // The entry is gone, or the slot was empty then.
                 Ok(None) => {
                     emptied += usize::from(ages.is_empty() && !was_empty);
                     was_empty = true;
@@ -131,9 +131,9 @@ impl CheckpointFile<'_> {
             .rolled_back(present, &|entry| self.read_entry(entry))
     }
 
-    /// A damaged host is mended as a whole, with the newest host that a save of any slot replaced. What the builder
-    /// wrote since is in the quarantined text. There is no fresh host: a builder's whole state would go with the
-    /// checkpoint.
+    /// A damaged host is replaced as a whole by the newest host that a save of any slot replaced. What the
+    /// builder wrote since is in the quarantined text. A host cannot start fresh, because the builder's whole
+    /// state would be lost with the checkpoint.
     pub(super) fn recover(&self, options: &RecoverOptions) -> Result<Recovered> {
         let began = Instant::now();
         let Some(damaged) = self.file.damaged(options.fence)? else {
@@ -167,8 +167,8 @@ impl CheckpointFile<'_> {
         recovered.inspect(|recovered| recovered.report(&self.key, began))
     }
 
-    /// Goes on from a damaged or missing file, with one of the entries of `past` where it shall be the newest of them. Each
-    /// comes with how many tasks ended after it.
+    /// Recovers a damaged or missing file. For [`Recovery::Newest`], `past` has the entries, each with how many
+    /// tasks ended after it.
     fn go_on(
         &self,
         damaged: &Damaged<'_>,
@@ -185,7 +185,7 @@ impl CheckpointFile<'_> {
             .iter()
             .map(|(entry, age)| (entry.id.clone(), *age, entry));
         let read = |entry: &Entry| match self.file.read_entry(&entry.path) {
-            // It may be readable the next time, and then an older one would have been brought back.
+            // This entry may be readable the next time, so do not bring back an older one.
             Err(error) if matches!(error.code(), "io" | "disk-full") => Err(error),
             read => Ok(read.ok().flatten()),
         };
@@ -194,7 +194,7 @@ impl CheckpointFile<'_> {
         let entry = entries.find(|entry| recovered.entry.as_ref() == Some(&entry.id));
         if let Some(entry) = entry {
             recovered.written = entry.saved;
-            // Also where somebody removed the file: what its last save wrote is in no state.
+            // This also applies if the file was removed: the state of its last save is then in no entry.
             recovered.may_lack = true;
         }
         let brought_back = entry.map(|entry| &*entry.path);
@@ -222,7 +222,7 @@ pub(super) fn no_history() -> Error {
     Error::new(ErrorKind::NotOffered { what: "history" })
 }
 
-/// What was read, or why it cannot be read, if that is what the error says.
+/// The result of a read; the inner error is the damage, if that is the cause.
 fn readable<T>(read: Result<T>) -> Result<std::result::Result<T, Corrupt>> {
     match read {
         Ok(read) => Ok(Ok(read)),

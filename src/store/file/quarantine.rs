@@ -1,4 +1,4 @@
-//! The quarantine: where damaged texts are kept.
+//! The quarantine, where damaged texts are kept.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,24 @@ use super::unique::unique_names;
 use crate::checkpoint::{Revision, UNIQUE_SEPARATOR};
 use crate::fsio::{self, Durability, FileError};
 
-/// How many damaged texts are kept of one checkpoint, the newest.
+/// How many of the newest damaged texts of one checkpoint are kept.
 const MOST: usize = 8;
 
-/// How many letters of its hash name a damaged text.
+/// How many hex digits of its hash name a damaged text.
 const NAME: usize = 16;
 
-/// Where the damaged texts of a file are.
+/// The folder of the damaged texts of a file.
 pub(super) fn folder(target: &Path) -> PathBuf {
     own_file::path_beside(target, own_file::folders::QUARANTINE, "")
 }
 
-/// How many contents may have one name before none is left: one, but for files that somebody else changed.
+/// How many files may share one hash prefix. One suffices, unless another program changed a file.
 const MOST_OF_A_NAME: usize = 1000;
 
-/// Keeps the damaged contents of a file, and says where: `.agent-checkpoint/corrupt/{file}/{hash}.json`.
+/// Stores the damaged contents of a file and returns the path: `.agent-checkpoint/corrupt/{file}/{hash}.json`.
 ///
-/// The same contents are kept once, however often they come. Only so many are kept; the newest
-/// is never the one that goes.
+/// The same contents are stored once, however often they occur. The number of texts is limited; the newest is
+/// never removed.
 pub(super) fn quarantine(
     target: &Path,
     bytes: &[u8],
@@ -35,12 +35,12 @@ pub(super) fn quarantine(
     let hash = Revision::of(bytes).to_string();
     let hash = hash.rsplit(':').next().unwrap_or_default();
     for path in unique_names(&folder, &hash[..NAME.min(hash.len())]).take(MOST_OF_A_NAME) {
-        // It must be on disk before the damaged file goes: a link would be as torn as the file.
+        // The copy must be on disk before the damaged file is removed. A link would be as torn as the file.
         if fsio::copy(target, bytes, &path, durability)? {
             bound(&folder, &path);
             return Ok(path);
         }
-        // The name alone is no proof: a copy may have been cut or changed since.
+        // The name alone is no proof: a copy may have been truncated or changed since.
         match fsio::read_limited(&path, bytes.len() as u64) {
             Ok(Some(kept)) if kept.bytes == bytes => {
                 fsio::ensure_synced(&path, &kept, durability).map_err(FileError::of_a_step)?;

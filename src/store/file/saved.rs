@@ -1,4 +1,4 @@
-//! What the last save of a checkpoint wrote, noted beside its lock.
+//! A note beside the lock with what the last save of a checkpoint wrote.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use super::own_file::{folders, of_slot, path_beside};
 use crate::checkpoint::Revision;
 use crate::fsio::{self, Durability, FileError, FileStamp, InPlace, Replaced};
 
-/// How long a record of the note is. It has three: what was saved last, what is about to be, and which version of
-/// the file could not be synced.
+/// The length of a record of the note, in bytes. There are three records: the last save, the save in progress,
+/// and the version of the file that could not be synced.
 const RECORD: usize = 512;
 
-/// How long the hash is with which a record begins.
+/// The length of the hash with which a record begins.
 const HASH_WIDTH: usize = "sha256:".len() + 64;
 
-/// `.agent-checkpoint/locks/{file}.note`, of a slot of a host file `{file}@{slot}.note`.
+/// `.agent-checkpoint/locks/{file}.note`, or for a slot of a host file `{file}@{slot}.note`.
 ///
-/// Written in place, under the lock and without waiting for the disk. Each record begins with the hash of the rest:
-/// a torn one, and one that a power cut made older, tells nothing that was not so.
+/// It is written in place, under the lock and without a sync. Each record begins with the hash of the rest, so
+/// a torn record is ignored. A record that a power cut set back to an older version is still true.
 pub(super) struct SavedNote {
     target: PathBuf,
     path: PathBuf,
@@ -28,27 +28,27 @@ pub(super) struct SavedNote {
 /// What a save wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Saved {
-    /// The revision of the checkpoint; `None` where a slot was emptied.
+    /// The revision of the checkpoint; `None` if a slot was emptied.
     pub(super) checkpoint: Option<Revision>,
     /// The revision of the whole file.
     pub(super) file: Revision,
-    /// Which version of the file that was.
+    /// The stamp of the file after the save.
     pub(super) stamp: String,
-    /// What of it was on disk.
+    /// Which parts of it were synced.
     pub(super) synced: Durability,
     /// When it was written.
     pub(super) at: SystemTime,
-    /// Which dropped log was there whose name is on disk.
+    /// The identity of the dropped log whose name is on disk.
     pub(super) log: Option<String>,
 }
 
-/// How many files are remembered. More are forgotten all at once, and their notes are read again.
+/// The most files that are remembered. Beyond that all are forgotten, and their notes are read again.
 const MOST: usize = 4096;
 
 /// What this process knows to be on disk, by the path of the file.
 static SYNCED: Mutex<BTreeMap<PathBuf, Saved>> = Mutex::new(BTreeMap::new());
 
-/// Remembers what of a file is on disk.
+/// Remembers which version of a file is on disk.
 fn remember(target: &Path, saved: Saved) {
     let mut synced = SYNCED.lock().unwrap_or_else(PoisonError::into_inner);
     if synced.len() >= MOST {
@@ -57,11 +57,11 @@ fn remember(target: &Path, saved: Saved) {
     synced.insert(target.to_path_buf(), saved);
 }
 
-/// A note as it was read.
+/// The contents of a note.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Noted {
     last: Option<Saved>,
-    /// What a save was about to write that may have been killed.
+    /// The revision that a save was about to write; the save may have been killed.
     next: Option<Revision>,
     /// The version of the file that could not be synced.
     failed: Option<String>,
@@ -83,12 +83,12 @@ impl Noted {
         self.last.as_ref()
     }
 
-    /// Which dropped log was there whose name is on disk.
+    /// The identity of the dropped log whose name is on disk.
     pub(super) fn log(&self) -> Option<String> {
         self.last.as_ref()?.log.clone()
     }
 
-    /// When the last save was made, where this revision is not what it wrote.
+    /// The time of the last save, if it did not write this revision.
     pub(in crate::store) fn changed_without(&self, present: &Revision) -> Option<SystemTime> {
         let last = self.last().filter(|_| !self.is_ours(present));
         last.map(|last| last.at)
@@ -110,7 +110,7 @@ impl SavedNote {
         }
     }
 
-    /// What is noted; a missing or damaged note tells nothing, nor does one that is somebody's file.
+    /// The contents of the note. A missing or damaged note is empty, and so is one that is a link to another file.
     pub(super) fn read(&self) -> Noted {
         Noted::of(&self.bytes())
     }
@@ -121,10 +121,11 @@ impl SavedNote {
         read.map(|read| read.bytes).unwrap_or_default()
     }
 
-    /// When the last save was made, where this revision is not what it wrote.
+    /// The time of the last save, if it did not write this revision.
     pub(super) fn changed_without(&self, present: &Revision) -> Option<SystemTime> {
         let bytes = self.bytes();
-        // A whole record that names it says that nothing changed, and a torn one tells nothing: most notes need no hash.
+        // A whole record with this revision states that nothing changed, and a torn one states nothing. So most
+        // notes need no check of the hash.
         let saved = bytes.get(HASH_WIDTH + 1..).unwrap_or_default();
         if saved.starts_with(present.to_string().as_bytes()) {
             return None;
@@ -132,7 +133,7 @@ impl SavedNote {
         Noted::of(&bytes).changed_without(present)
     }
 
-    /// The same for a writer that has the lock, with the open file to [begin](Self::begin) with.
+    /// The contents for a writer that holds the lock, with the open file for [`begin`](Self::begin).
     pub(super) fn open(&self) -> (Noted, Option<InPlace>) {
         let Ok(Some(file)) = InPlace::open_present(&self.path) else {
             return (self.read(), None);
@@ -143,8 +144,8 @@ impl SavedNote {
         }
     }
 
-    /// Whether exactly this file, as it was read, is known to be on disk: this process synced it, or the note names
-    /// a sync of it. How long it has been there is no evidence.
+    /// Whether exactly this version of the file is known to be on disk: this process synced it, or the note
+    /// records a sync of it. The age of the file is no evidence.
     pub(super) fn knows(&self, stamp: &FileStamp, file: &Revision, wanted: Durability) -> bool {
         let is_it = |saved: &Saved| saved.is(stamp, file) && covers(saved.synced, wanted);
         if wanted == Durability::None {
@@ -161,15 +162,15 @@ impl SavedNote {
         }
     }
 
-    /// Remembers what the note says of exactly this file.
+    /// Remembers what the note states about exactly this version of the file.
     pub(super) fn recall(&self, noted: &Noted, stamp: &FileStamp, file: &Revision) {
         if let Some(last) = noted.last.as_ref().filter(|last| last.is(stamp, file)) {
             remember(&self.target, last.clone());
         }
     }
 
-    /// Notes that a sync of the present file failed: the system may have dropped what it could not write, so that a
-    /// later sync that succeeds, also of another process, tells nothing.
+    /// Notes that a sync of the present file failed. The system may have dropped the data that it could not
+    /// write, so a later sync that succeeds, even in another process, proves nothing.
     pub(super) fn sync_failed(&self) {
         let Ok(Some(found)) = fsio::look(&self.target) else {
             return;
@@ -182,14 +183,14 @@ impl SavedNote {
         }
     }
 
-    /// Whether a sync of exactly this file failed.
+    /// Whether a sync of exactly this version failed.
     pub(super) fn has_failed(&self, stamp: &FileStamp) -> bool {
         self.read()
             .failed
             .is_some_and(|failed| failed == stamp.text())
     }
 
-    /// Remembers that exactly this file is on disk now.
+    /// Remembers that exactly this version is on disk now.
     pub(super) fn synced(&self, stamp: &FileStamp, file: &Revision, synced: Durability) {
         let saved = Saved {
             checkpoint: None,
@@ -202,8 +203,8 @@ impl SavedNote {
         remember(&self.target, saved);
     }
 
-    /// Whether the names of our folders are on disk by the note: it lies in them, and was written after the present
-    /// file and its name were synced.
+    /// Whether the note proves that the names of our folders are on disk: it lies in them, and was written
+    /// after the present file and its name were synced.
     pub(super) fn vouches_for_folders(&self, noted: &Noted) -> Result<bool, FileError> {
         let Some(last) = noted.last().filter(|last| last.synced == Durability::Full) else {
             return Ok(false);
@@ -212,9 +213,10 @@ impl SavedNote {
         Ok(found.is_some_and(|found| FileStamp::of(&found).text() == last.stamp))
     }
 
-    /// Notes what is about to be saved: a save that is killed before it can note more was ours all the same.
+    /// Notes the revision that is about to be saved, so that a save that is killed before the next note still
+    /// counts as ours.
     ///
-    /// A note helps others to judge; no save fails for want of one.
+    /// The note only helps to judge states; no save fails because it cannot be written.
     pub(super) fn begin(self, file: Option<InPlace>, next: Option<&Revision>) -> Noting {
         let file = file.or_else(|| InPlace::open(&self.path, &self.target).ok());
         let noting = Noting {
@@ -236,7 +238,7 @@ pub(super) struct Noting {
 }
 
 impl Noting {
-    /// What was to be saved is saved, `synced` so far.
+    /// Notes that the save succeeded and which parts are synced.
     pub(super) fn done(
         &self,
         checkpoint: Option<&Revision>,
@@ -258,12 +260,12 @@ impl Noting {
         remember(&self.target, saved);
     }
 
-    /// It was not saved.
+    /// Notes that the save failed.
     pub(super) fn undone(&self) {
         self.write(|file| file.write(&record(""), RECORD as u64));
     }
 
-    /// One that cannot be written tells of an earlier save, so it goes.
+    /// Writes to the note. If that fails, the note is removed, because it would describe an earlier save.
     fn write(&self, write: impl FnOnce(&InPlace) -> Result<(), FileError>) {
         let written = self.file.as_ref().map(write);
         if !matches!(written, Some(Ok(()))) {
@@ -319,13 +321,13 @@ impl Saved {
         })
     }
 
-    /// Whether this is exactly the file that was read.
+    /// Whether this is exactly the version that was read.
     pub(super) fn is(&self, stamp: &FileStamp, file: &Revision) -> bool {
         self.file == *file && self.stamp == stamp.text()
     }
 }
 
-/// Whether what is synced so far is enough.
+/// Whether this durability is sufficient.
 fn covers(synced: Durability, wanted: Durability) -> bool {
     match wanted {
         Durability::None => true,
@@ -334,14 +336,14 @@ fn covers(synced: Durability, wanted: Durability) -> bool {
     }
 }
 
-/// A record: the hash of the text, the text, and blanks. One that is too long tells nothing.
+/// A record: the hash of the text, the text, and blanks. A text that is too long gives an invalid record.
 fn record(text: &str) -> Vec<u8> {
     let mut record = format!("{} {text}", Revision::of(text.as_bytes())).into_bytes();
     record.resize(RECORD, b' ');
     record
 }
 
-/// The text of a record, where it is whole and not empty.
+/// The text of a record, if it is whole and not empty.
 fn body(record: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(record.trim_ascii_end()).ok()?;
     let (hash, body) = text.split_once(' ')?;

@@ -9,10 +9,10 @@ use crate::formats::builder_state::{NO_SUCH_SLOT, Slot, SlotPlace};
 use crate::json::{Document, Kind};
 use crate::store::{Put, Stored};
 
-/// Where a host shows that its session is alive.
+/// The JSON pointer of a host's heartbeat.
 pub(super) const HEARTBEAT: &str = "/lastHeartbeat";
 
-/// A host as it was read, at one of its slots.
+/// A host file that was read, with one of its slots.
 pub(super) struct InHost<'h> {
     pub(super) host: Cow<'h, Stored>,
     pub(super) place: SlotPlace,
@@ -21,11 +21,11 @@ pub(super) struct InHost<'h> {
 }
 
 impl<'h> InHost<'h> {
-    /// The slot in a host that is about to be changed. Only the slot `top` needs no host that is there.
+    /// The slot in a host that is about to be changed. Only the slot `top` does not need an existing host.
     ///
     /// # Errors
     ///
-    /// The code `no-such-slot` where the host has no such place.
+    /// The code `no-such-slot` if the host has no such slot.
     pub(super) fn open(
         slot: &Slot,
         host: Option<&'h Stored>,
@@ -51,10 +51,10 @@ impl<'h> InHost<'h> {
         })
     }
 
-    /// The host with a document in the slot, and the revision of the slot then: a text that comes from elsewhere is
+    /// The host with a document in the slot, and the resulting revision of the slot. A text from elsewhere is
     /// reindented.
     pub(super) fn with(&self, document: &Document) -> Result<(String, Revision)> {
-        // Without a copy of the host, which may be large.
+        // This avoids a copy of the host, which may be large.
         let grafted = self.host.document.grafted(&self.place.pointer, document)?;
         let changed = grafted.as_ref().unwrap_or(&self.host.document);
         let node = changed.get(&self.place.pointer);
@@ -65,7 +65,8 @@ impl<'h> InHost<'h> {
         Ok((text, revision))
     }
 
-    /// What is kept beside the slot with a put: a checkpoint stays that of its task until another begins in its place.
+    /// The text to keep beside the slot with a put. A checkpoint keeps its task until another one begins in the
+    /// same slot.
     pub(super) fn kept_beside(&self, file: &DurableFile<'_>, put: &Put) -> Result<String> {
         let before = match (&self.present, put.archive) {
             (Some(present), None) => saved_for(file, &self.place.slot, &present.revision)?,
@@ -80,8 +81,8 @@ impl<'h> InHost<'h> {
     }
 }
 
-/// Takes [`kept_beside`](InHost::kept_beside) apart: the task that a checkpoint was saved for, and the fingerprints.
-/// Earlier versions kept these alone, an object.
+/// Splits [`kept_beside`](InHost::kept_beside) into the task that a checkpoint was saved for and the
+/// fingerprints. Earlier versions stored only the fingerprints, as an object.
 pub(super) fn of_kept_beside(kept: &str) -> (Option<String>, Option<&str>) {
     let (first, rest) = match kept.split_once('\n') {
         Some((first, rest)) => (first, Some(rest)),
@@ -93,7 +94,7 @@ pub(super) fn of_kept_beside(kept: &str) -> (Option<String>, Option<&str>) {
     }
 }
 
-/// The place of a slot; `None` where the host has none, as an idle one has no active task.
+/// The position of a slot; `None` if the host has none, for example an idle host without an active task.
 pub(super) fn find(slot: &Slot, host: &Document) -> Result<Option<SlotPlace>> {
     match slot.find(host) {
         Ok(place) => Ok(Some(place)),
@@ -102,7 +103,7 @@ pub(super) fn find(slot: &Slot, host: &Document) -> Result<Option<SlotPlace>> {
     }
 }
 
-/// What a slot of a host has.
+/// The checkpoint in a slot of a host.
 pub(super) fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>> {
     if !place.occupied {
         return Ok(None);
@@ -127,14 +128,14 @@ pub(super) fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>>
     Ok(Some(stored))
 }
 
-/// Whether there is something else than an object in a place. It can be deleted, for it holds no checkpoint.
+/// Whether the slot has something other than an object. It is no checkpoint, so it can be deleted.
 pub(super) fn is_no_checkpoint(host: &Document, place: &SlotPlace) -> bool {
     let found = host.get(&place.pointer);
     found.is_some_and(|node| node.kind() != Kind::Object)
 }
 
-/// Whether a host that is written as a whole changes the checkpoint of the slot of this name, or whose task it is; a
-/// name of no slot is that of the file.
+/// Whether a write of the whole host changes the checkpoint or the task of this slot. A name that is no slot
+/// stands for the file.
 pub(super) fn differs(name: &str, before: Option<&Stored>, after: &Document) -> bool {
     let Ok(slot) = name.parse::<Slot>() else {
         return true;
@@ -147,7 +148,7 @@ pub(super) fn differs(name: &str, before: Option<&Stored>, after: &Document) -> 
     before.and_then(|before| of(&before.document)) != of(after)
 }
 
-/// What a slot of a host has, if that has the slot.
+/// The checkpoint in a slot, if the host has that slot.
 pub(super) fn in_host(slot: &Slot, host: Option<Stored>) -> Result<Option<Stored>> {
     let Some(host) = host else {
         return Ok(None);
@@ -156,7 +157,7 @@ pub(super) fn in_host(slot: &Slot, host: Option<Stored>) -> Result<Option<Stored
     place.map_or(Ok(None), |place| stored(&host, &place))
 }
 
-/// The same of the present host.
+/// The same for the present host.
 pub(super) fn in_present_host(
     file: &DurableFile<'_>,
     slot: &Slot,
@@ -170,8 +171,8 @@ pub(super) fn in_present_host(
     Ok(found)
 }
 
-/// The task that the checkpoint of this revision was saved for. Of one that came back without us, the host of its
-/// entry in the history tells.
+/// The task that the checkpoint of this revision was saved for. If the checkpoint was put back without the
+/// store, the host in its history entry states the task.
 fn saved_for(file: &DurableFile<'_>, slot: &Slot, revision: &Revision) -> Result<Option<String>> {
     if let Some(kept) = file.fingerprints(revision)? {
         return Ok(of_kept_beside(&kept).0);
@@ -181,7 +182,7 @@ fn saved_for(file: &DurableFile<'_>, slot: &Slot, revision: &Revision) -> Result
     };
     for entry in history.entries()? {
         let host = match file.read_entry(&entry.path) {
-            // One damaged entry hides no other.
+            // A damaged entry must not hide the others.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -201,15 +202,16 @@ fn saved_for(file: &DurableFile<'_>, slot: &Slot, revision: &Revision) -> Result
     Ok(None)
 }
 
-/// A host goes on to its next story, and may leave the checkpoint of the last one in its place: that stays the
-/// last one's. By the story whose contract it names, else by the one that it was saved for.
+/// Sets the task of a checkpoint that the host left in its slot when it moved on to the next story: the
+/// checkpoint still belongs to the last one. That task is the story whose contract the checkpoint names, else
+/// the one that it was saved for.
 fn say_former_task(
     file: &DurableFile<'_>,
     slot: &Slot,
     host: &Document,
     stored: &mut Stored,
 ) -> Result<()> {
-    // The other places are found by the id of their task, or are nobody's.
+    // The other slots are found by the id of their task, or belong to no task.
     if !matches!(slot, Slot::Active | Slot::FormerActive) {
         return Ok(());
     }
@@ -220,7 +222,7 @@ fn say_former_task(
         Some(story) => Some(story),
         None => saved_for(file, slot, &stored.revision)?,
     };
-    // Before its first story a document stands for all of them.
+    // Before its first story, a document stands for all of its stories.
     let is_document = |own: &String| {
         let id = host.get("/activePrd/id").and_then(|id| id.as_str());
         id.is_some_and(|id| id == own.as_str())
@@ -233,8 +235,8 @@ fn say_former_task(
     Ok(())
 }
 
-/// The story whose contract a checkpoint names, such as `US-003.verificationContract`, where the slot is for one of
-/// the same kind.
+/// The story whose contract a checkpoint names, such as `US-003.verificationContract`, if the slot's task has
+/// an id of the same kind.
 fn story_of_contract(checkpoint: &Document, task: &str) -> Option<String> {
     let contract = checkpoint.get("/verification/contractRef")?.as_str()?;
     let story = contract.strip_suffix(".verificationContract")?;

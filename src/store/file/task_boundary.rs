@@ -14,7 +14,7 @@ const RECORD: Record = Record {
 };
 
 /// The record beside one file: `.agent-checkpoint/lineage/{file}.json`, the newest entry of each task that
-/// ended, oldest first. Written under the lock of the file, before the act that ends the task.
+/// ended, oldest first. It is written under the lock of the file, before the operation that ends the task.
 pub(super) struct TaskBoundaries(OwnFile);
 
 impl TaskBoundaries {
@@ -44,8 +44,8 @@ impl TaskBoundaries {
         Ok(entries.iter().map(age).collect())
     }
 
-    /// Records that so many tasks end after an entry that is about to be made, the newest. Of that name there may be a
-    /// record from one who was killed before it was made.
+    /// Records that `tasks` tasks end after an entry that is about to be made as the newest. A process that was
+    /// killed before it made the entry may have left a record under the same name.
     pub(super) fn end_after(
         self,
         history: &History<'_>,
@@ -65,12 +65,12 @@ impl TaskBoundaries {
         if boundaries == known && before.is_none() {
             return Ok(());
         }
-        // Also when nothing changes: who wrote it may not have lived to see it on disk.
+        // Write even if nothing changes: the process that wrote the record may have died before its sync.
         let text = RECORD.text(&boundaries)?;
         Ok(self.0.write(&text, Present::Whatever, durability)?)
     }
 
-    /// Ends the present task: none of the states that are in the history now is of the next one.
+    /// Ends the present task: none of the states now in the history belong to the next one.
     pub(super) fn end(self, history: &History<'_>, durability: Durability) -> Result<EndedTask> {
         let entries = history.entries()?;
         let Some(newest) = entries.first() else {
@@ -82,7 +82,7 @@ impl TaskBoundaries {
             .iter()
             .any(|boundary| history.is_up_to(newest, boundary, &noted))
         {
-            // Its writer may not have lived to see it on disk.
+            // The process that wrote the record may have died before its sync.
             if let Some(before) = before {
                 let lasts = fsio::ensure_synced(self.0.path(), &before, durability);
                 lasts.map_err(FileError::of_a_step)?;
@@ -104,7 +104,7 @@ impl TaskBoundaries {
         match written {
             Ok(()) => Ok(ended),
             Err(error) => {
-                // It may be in place all the same.
+                // The record may be in place although it is not durable.
                 if matches!(error, FileError::NotDurable { .. }) {
                     ended.undo();
                 }
@@ -114,17 +114,17 @@ impl TaskBoundaries {
     }
 }
 
-/// A task that was ended, to be taken up again where the act that ends it fails.
+/// A task that was ended, to be continued if the operation that ends it fails.
 #[derive(Debug, Default)]
 #[must_use]
 pub(super) struct EndedTask {
-    /// The record, and what was in it before; `None` where it is as it was.
+    /// The record and its previous contents; `None` if it did not change.
     changed: Option<(OwnFile, Option<Contents>)>,
     durability: Durability,
 }
 
 impl EndedTask {
-    /// The act failed, so the task goes on.
+    /// Continues the task, because the operation failed.
     pub(super) fn undo(self) {
         let undone = match &self.changed {
             None => Ok(()),

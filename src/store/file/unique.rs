@@ -1,10 +1,10 @@
-//! Names that never meet another file's.
+//! Unique file names.
 
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::UNIQUE_SEPARATOR;
 
-/// How many files may fall into one second before the names run out.
+/// How many files may be made in one second before the names run out.
 const MOST_IN_A_SECOND: u32 = 10_000;
 
 /// The names `{stem}.json`, `{stem}-1.json`, … in a folder.
@@ -26,7 +26,7 @@ pub(super) fn counter_of(name: &str, stem: &str) -> Option<usize> {
     }
 }
 
-/// A name as its words and its numbers, so that 10 comes after 9.
+/// A name as its words and numbers, for sorting: 10 comes after 9.
 pub(super) fn in_order(name: &str) -> Vec<(u128, String)> {
     let stem = name.strip_suffix(".json").unwrap_or(name);
     stem.split(|letter: char| !letter.is_ascii_alphanumeric())

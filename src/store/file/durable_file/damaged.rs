@@ -1,4 +1,4 @@
-//! A damaged or missing file, and what takes its place.
+//! A damaged or missing file, and its replacement.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,22 @@ use crate::fsio::{self, Contents, FileError, Present, Replace, look, parent_of};
 use crate::json::{Corrupt, CorruptCode};
 use crate::store::file::quarantine;
 
-/// A damaged file, and the lock on it.
+/// A damaged file with its lock held.
 pub(in crate::store) struct Damaged<'f> {
     file: &'f DurableFile<'f>,
     target: PathBuf,
     contents: Option<Contents>,
-    /// What is wrong with it; `None` when there is no file.
+    /// The damage; `None` if there is no file.
     pub(in crate::store) corrupt: Option<Corrupt>,
     _lock: Locked,
 }
 
 impl DurableFile<'_> {
-    /// The file, when it is damaged or missing, under the lock; `None` when nothing is wrong with it.
+    /// The file under the lock, if it is damaged or missing; `None` if nothing is wrong with it.
     ///
     /// # Errors
     ///
-    /// A file that is only beyond the limits of size or depth is an error: nothing is wrong with it.
+    /// A file that is merely too large or nested too deeply is an error, because nothing is wrong with it.
     pub(in crate::store) fn damaged(&self, fence: Option<Fence>) -> Result<Option<Damaged<'_>>> {
         let target = self.target()?;
         self.refuse_read_only()?;
@@ -34,7 +34,7 @@ impl DurableFile<'_> {
         } else {
             Locked::default()
         };
-        // What is judged is what goes to quarantine.
+        // The bytes that are judged are the ones that go to quarantine.
         let (corrupt, contents) = match self.judged(&target)? {
             Some((Ok(stored), contents)) => {
                 self.ensure_saved(&target, &contents, &stored)?;
@@ -47,8 +47,8 @@ impl DurableFile<'_> {
             None => (None, None),
         };
         let beside = self.beside(&target);
-        // The file is mended as a whole, with all slots that it may have: the fence of any claim opens that. What a slot
-        // loses by it is in the quarantined text.
+        // The file is repaired as a whole, with all its slots, so the fence of any claim in it suffices. What a
+        // slot loses is in the quarantined text.
         let claims = &beside.claims;
         claims.check_whole(fence, beside.now, &|_| false)?;
         Ok(Some(Damaged {
@@ -62,15 +62,16 @@ impl DurableFile<'_> {
 }
 
 impl Damaged<'_> {
-    /// The damaged bytes; none when there is no file.
+    /// The damaged bytes; empty if there is no file.
     pub(in crate::store) fn bytes(&self) -> &[u8] {
         self.contents
             .as_ref()
             .map_or(&[], |contents| &contents.bytes)
     }
 
-    /// Quarantines the damaged bytes, and puts a text in their place in which the checkpoint has this revision, or
-    /// nothing. Says where they are. Where there is no file, the new one is no wider open than `like`.
+    /// Quarantines the damaged bytes and replaces them with a text in which the checkpoint has this revision,
+    /// or with nothing. Returns the path in quarantine. If there was no file, the new one has no wider
+    /// permissions than `like`.
     pub(in crate::store) fn replace(
         &self,
         text: Option<(&str, Option<Revision>)>,
@@ -117,7 +118,7 @@ impl Damaged<'_> {
                 }
             }
             (None, Some(contents)) => {
-                // Its owner may have mended it meanwhile.
+                // Its owner may have repaired it meanwhile.
                 fsio::remove_same(&self.target, &contents.stamp, durability)?;
                 self.file.remove_link(&self.target)?;
             }

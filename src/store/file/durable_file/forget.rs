@@ -1,4 +1,4 @@
-//! A task of which nothing stays but the fence of its last claim.
+//! Forgets a task: only the fence of its last claim remains.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use crate::fsio::{self, Durability, look, parent_of};
 use crate::store::Stored;
 use crate::store::file::own_file::{self, folders, path_beside};
 
-/// What we keep of a file in folders of their own.
+/// The folders in which we keep data of a file in a folder of its own.
 const FOLDERS: [&str; 3] = [folders::HISTORY, folders::PINNED, folders::QUARANTINE];
 
-/// What we keep of a file in files of their own: the folder, and how their names end. The record of claims is not among
-/// them: it goes on with the fence. Nor is the marker of the ledger, which goes first.
+/// The folders in which we keep data of a file in a file of its own, and how those names end. The record of claims is
+/// not among them, because it keeps the fence; neither is the marker of the ledger, which is removed first.
 const FILES: [(&str, &str); 10] = [
     (folders::LEDGER, ".jsonl"),
     (folders::LEDGER, ".unsynced.jsonl"),
@@ -28,15 +28,15 @@ const FILES: [(&str, &str); 10] = [
     (folders::LOCKS, ".note"),
 ];
 
-/// For how long a temporary file is left to its writer, which needs it for milliseconds. One that is slower begins its
-/// save anew.
+/// How long a temporary file is left to its writer, which needs milliseconds. A slower writer restarts its save.
 const ABANDONED: Duration = Duration::from_secs(1);
 
 impl DurableFile<'_> {
-    /// Removes the file and everything that we keep of it, but for the fence. `is_archive` says whether a name in this
-    /// folder is that of an archive of the file with this stem. `false` when there was nothing.
+    /// Removes the file and everything that we keep of it, except the fence. `is_archive` states whether a name
+    /// in this folder is an archive of the file with this stem. Returns `false` if there was nothing.
     ///
-    /// The file goes last: all else is found by its name, which a key that stands in the file does not tell.
+    /// The file is removed last: everything else is found by its name, which cannot be derived from a key
+    /// inside the file.
     pub(in crate::store) fn forget(
         &self,
         fence: Option<Fence>,
@@ -55,8 +55,8 @@ impl DurableFile<'_> {
             let is_one = |name: &OsStr| (backups.is_backup)(&name.to_string_lossy(), &stem);
             (folder.join(backups.folder), is_one)
         });
-        // No folder of ours is made for a task of which there is nothing. One that was copied without it, as git does, may
-        // have archives and backups.
+        // Do not create our folder for a task that has nothing. A file that was copied without that folder, for
+        // example by git, may still have archives and backups.
         let mut is_there = look(&target)?.is_some() || look(&own)?.is_some();
         is_there = is_there || has(folder, &is_archive)?;
         if let Some((folder, is_one)) = &backups {
@@ -74,7 +74,8 @@ impl DurableFile<'_> {
             check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
         }
         let mut gone = 0;
-        // First, and on disk, whoever removed it: with it and without the ledger, the ledger would seem to be elsewhere.
+        // Remove the marker first, and durably, even if another process removed it: a marker without a ledger
+        // would mean that the ledger is on another machine.
         let marker = path_beside(&target, folders::DROPPED_LOG, ".ledger");
         if look(&marker)?.is_some() {
             fsio::remove(&marker, Durability::None)?;
@@ -90,11 +91,11 @@ impl DurableFile<'_> {
             let path = path_beside(&target, kind, ending);
             if look(&path)?.is_some() {
                 fsio::remove(&path, Durability::None)?;
-                // The note tells only that there was something.
+                // The note alone does not count: it only records that there was something.
                 gone += usize::from(kind != folders::LOCKS);
             }
         }
-        // What killed writers left there may be of this task.
+        // Temporary files of killed writers may contain data of this task.
         for kind in folders::REPLACED.into_iter().chain([folders::LOCKS, ""]) {
             self.clear(folder, &own.join(kind), &|_| false)?;
         }
@@ -114,8 +115,8 @@ impl DurableFile<'_> {
         Ok(gone > 0)
     }
 
-    /// Removes the files of a folder that are wanted, and says how many those were; also what killed writers left there.
-    /// All of it is on disk then, whoever removed it.
+    /// Removes the wanted files of a folder and returns their number; also removes temporary files of killed
+    /// writers. The removals are on disk when this returns, whichever process made them.
     fn clear(
         &self,
         within: &Path,
@@ -150,7 +151,7 @@ impl DurableFile<'_> {
     }
 }
 
-/// Whether a folder has a file of a name that is wanted.
+/// Whether a folder has a file with a wanted name.
 fn has(folder: &Path, is_wanted: &dyn Fn(&OsStr) -> bool) -> Result<bool> {
     let files = fsio::list(folder)?;
     Ok(files.iter().any(|file| is_wanted(&file.file_name())))

@@ -1,4 +1,4 @@
-//! The lock of a file, and what is looked at once it is held.
+//! The lock of a file, and what is checked once it is held.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -15,20 +15,20 @@ use crate::store::file::own_file::{self, SWEPT, folders, path_beside};
 use crate::store::file::quarantine;
 use crate::store::file::saved::Noted;
 
-/// How long a wait for a lock is that is worth an event: a save by another takes a few milliseconds.
+/// The shortest wait for a lock that is reported as an event: a save by another process takes a few milliseconds.
 const WORTH_TELLING: Duration = Duration::from_millis(50);
 
 /// A file whose lock is held.
 #[derive(Default)]
 pub(super) struct Locked {
-    /// `None` where the file system has no locks and the options do without.
+    /// `None` if the file system has no locks and the options permit that.
     lock: Option<Lock>,
-    /// The note beside it, where it was opened already.
+    /// The note beside it, if it is open already.
     pub(super) note: Option<(Noted, Option<InPlace>)>,
 }
 
 impl Locked {
-    /// The lock names no holder from now on.
+    /// Clears the name of the holder from the lock.
     pub(super) fn forget_holder(&self) {
         if let Some(lock) = &self.lock {
             lock.forget_holder();
@@ -37,11 +37,12 @@ impl Locked {
 }
 
 impl DurableFile<'_> {
-    /// Takes the lock of the file. What is known of our folders from then on is looked up once, with the first save.
+    /// Takes the lock of the file. The first save also checks our folders; later ones rely on that.
     pub(super) fn lock(&self, target: &Path) -> Result<Locked> {
         let folder = parent_of(target);
         let own = folder.join(fsio::OWN_FOLDER);
-        // `git clean` takes it away while a program runs, and with it what keeps it out of the repository.
+        // `git clean` may remove the folder while a program runs, together with the file that keeps it out of
+        // the repository.
         let found = look(&own)?;
         let is_link = found.as_ref().is_some_and(Metadata::is_symlink);
         if let (Some(within), true) = (&self.within, is_link) {
@@ -87,9 +88,9 @@ impl DurableFile<'_> {
         Ok(Locked { lock, note })
     }
 
-    /// Waits for the lock of a file in a folder. `None` where the file system has none and the options do without.
+    /// Waits for the lock of a file in a folder. `None` if the file system has no locks and the options permit that.
     fn acquire(&self, folder: &Path, name: &str) -> Result<Option<Lock>> {
-        // Names that differ only in case are one file on many systems, so they have one lock.
+        // Names that differ only in case are one file on many systems, so they share one lock.
         let folded = folder.join(name.to_lowercase());
         let path = path_beside(&folded, folders::LOCKS, ".lock");
         let options = self.options;
@@ -110,7 +111,7 @@ impl DurableFile<'_> {
                 held_for,
                 ..
             }) => {
-                // What is locked for the caller is the checkpoint, not the file of the lock.
+                // For the caller the checkpoint is locked, not the lock file.
                 Err(Error::new(ErrorKind::Locked {
                     waited,
                     pid: fsio::pid_of(holder.as_deref()),
@@ -123,9 +124,9 @@ impl DurableFile<'_> {
         }
     }
 
-    /// Removes the temporary files that killed writers left, wherever any are made: for the store, and for what it
-    /// keeps of this file, each once an hour, whichever process comes first. Under the lock: whoever has it may be in
-    /// the middle of a save, however old its file looks after the clock was set.
+    /// Removes the temporary files that killed writers left, wherever the store makes any: for the whole store, and
+    /// for what it keeps of this file, each once an hour across all processes. It runs under the lock: a lock holder
+    /// may be in the middle of a save, however old its temporary file looks after a change of the clock.
     fn sweep(&self, lock: Option<&Lock>, target: &Path, folder: &Path, own: &Path) {
         self.options.sweep_once(own, || {
             let note = own.join(SWEPT);
@@ -133,7 +134,7 @@ impl DurableFile<'_> {
             if is_recent(swept.and_then(|found| found.modified().ok())) {
                 return Vec::new();
             }
-            // Without it the next process sweeps again.
+            // If this fails, the next process sweeps again.
             let _ = InPlace::open(&note, target).and_then(|note| note.write(b"\n", 0));
             let inside = folders::REPLACED.map(|inside| own.join(inside));
             [&[folder.to_path_buf(), own.to_path_buf()][..], &inside].concat()
@@ -152,8 +153,8 @@ impl DurableFile<'_> {
         });
     }
 
-    /// Refuses a new file whose name differs from that of another only in case, and a file that is the
-    /// other one. Two that are there already are two.
+    /// Refuses a new file whose name differs from an existing one only in case, and a file that is the same
+    /// file as that one. Two separate files that already exist are accepted.
     fn refuse_other_case(&self, lock: &Lock, target: &Path, name: &str) -> Result<()> {
         match lock.label() {
             Some(label) if label == name => return Ok(()),
@@ -183,27 +184,27 @@ impl DurableFile<'_> {
     }
 }
 
-/// Whether a sweep at this time is not due again yet. One in the future says nothing.
+/// Whether a sweep at this time is recent enough that none is due. A time in the future does not count.
 fn is_recent(swept: Option<SystemTime>) -> bool {
     let age = swept.and_then(|swept| swept.elapsed().ok());
     age.is_some_and(|age| age < fsio::ABANDONED_AFTER)
 }
 
-/// Has git ignore what a killed writer may leave beside the checkpoints: only in a folder that the store made, for
-/// elsewhere what is ignored is for its owner to say.
+/// Makes git ignore the temporary files that killed writers may leave beside the checkpoints. This is only done
+/// in a folder that the store created; elsewhere the owner of the folder decides what is ignored.
 fn ignore_temporary_files(folder: &Path) -> Result<()> {
     let text = format!("{}*{}\n", fsio::TEMP_PREFIX, fsio::TEMP_SUFFIX);
     let written = Replace::new(&folder.join(".gitignore"), Present::Absent)
         .durability(Durability::None)
         .write(text.as_bytes());
     match written {
-        // Somebody was faster: then it is for that one to say.
+        // Another process was faster; its file stays.
         Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether two paths lead to one file.
+/// Whether two paths lead to the same file.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     match (std::fs::canonicalize(one), std::fs::canonicalize(other)) {
         (Ok(one), Ok(other)) if one == other => true,

@@ -33,13 +33,13 @@ pub(in crate::store) struct DurableFile<'o> {
     backups: Option<Backups>,
     /// The folder that no link may lead out of.
     within: Option<PathBuf>,
-    /// The slot of a host file that the work is on.
+    /// The slot of a host file that is worked on.
     slot: Option<String>,
-    /// The checkpoint, for events.
+    /// The key of the checkpoint, for events.
     key: Option<Key>,
 }
 
-/// How often a step is begun anew when a program that takes no lock was faster.
+/// How often a step is restarted when a program that takes no lock was faster.
 const FOREIGN_CHANGES: usize = 4;
 
 impl<'o> DurableFile<'o> {
@@ -54,13 +54,13 @@ impl<'o> DurableFile<'o> {
         }
     }
 
-    /// Names the checkpoint in events.
+    /// Sets the key of the checkpoint for events.
     pub(in crate::store) fn named(mut self, key: &Key) -> Self {
         self.key = Some(key.clone());
         self
     }
 
-    /// Keeps the protocol's own backups.
+    /// Sets the protocol's own backups.
     pub(super) fn with_backups(mut self, backups: Option<Backups>) -> Self {
         self.backups = backups;
         self
@@ -72,13 +72,13 @@ impl<'o> DurableFile<'o> {
         self
     }
 
-    /// Works on one slot of a host file.
+    /// Sets the slot of a host file to work on.
     pub(in crate::store) fn on_slot(mut self, slot: &str) -> Self {
         self.slot = Some(slot.to_owned());
         self
     }
 
-    /// The file that the path leads to: two names of one file have one lock.
+    /// The file that the path leads to. All paths that lead to the same file share one lock.
     fn target(&self) -> Result<PathBuf> {
         let (target, _) = self.look_at_target()?;
         if let Some(folder) = &self.within {
@@ -87,21 +87,23 @@ impl<'o> DurableFile<'o> {
         Ok(target)
     }
 
-    /// The same, for what only reads our own files: one behind a link to nowhere is not absent.
+    /// The same for reading our own files. It refuses links that lead nowhere, so that a file behind one does
+    /// not count as absent.
     fn target_of_reader(&self) -> Result<PathBuf> {
         let target = self.target()?;
         own_file::refuse_links(fsio::parent_of(&target))?;
         Ok(target)
     }
 
-    /// The same, and what is there; where our own folder leads is seen when the [lock](Self::lock) is taken.
+    /// The same with the metadata of the file. Where our own folder leads is checked when the
+    /// [lock](Self::lock) is taken.
     fn look_at_target(&self) -> Result<(PathBuf, Option<Metadata>)> {
         let folder = self.within.as_deref();
         let found = fsio::target_of(&self.path, folder)?;
         if let (target, Some(metadata)) = &found
             && !metadata.is_file()
         {
-            // Refused before it is opened: opening a pipe or a device may have effects.
+            // Refuse it before it is opened: opening a pipe or a device may have effects.
             let path = target.clone();
             return Err(FileError::NotAFile { path }.into());
         }
@@ -112,7 +114,7 @@ impl<'o> DurableFile<'o> {
         &self.path
     }
 
-    /// How many bytes the file has; 0 where that cannot be said.
+    /// The size of the file in bytes; 0 if it is unknown.
     pub(in crate::store) fn size(&self) -> u64 {
         let found = self.look_at_target().ok();
         found
@@ -124,12 +126,12 @@ impl<'o> DurableFile<'o> {
         History::of(target, self.backups, self.slot.as_deref(), self.options)
     }
 
-    /// The history of the file, or of the slot, to be listed; `None` where none is kept.
+    /// The history of the file or slot, for listing; `None` if none is kept.
     pub(in crate::store) fn listed_history(&self) -> Result<Option<History<'o>>> {
         Ok(self.history_of(&self.target_of_reader()?))
     }
 
-    /// The history of the file, or of the slot; `None` where none is kept.
+    /// The history of the file or slot; `None` if none is kept.
     pub(in crate::store) fn history(&self) -> Result<Option<History<'o>>> {
         Ok(self.history_of(&self.target()?))
     }
@@ -138,17 +140,17 @@ impl<'o> DurableFile<'o> {
         SavedNote::beside(target, self.slot.as_deref())
     }
 
-    /// The record of what was cut, for reading.
+    /// The dropped log, for reading.
     pub(in crate::store) fn dropped_log(&self) -> Result<DroppedLog> {
         Ok(DroppedLog::beside(&self.target()?))
     }
 
-    /// What was kept beside the checkpoint, if that is of this revision.
+    /// The fingerprints beside the checkpoint, if they belong to this revision.
     pub(in crate::store) fn fingerprints(&self, revision: &Revision) -> Result<Option<String>> {
         Ok(FingerprintsFile::beside(&self.target()?, self.slot.as_deref()).read(revision))
     }
 
-    /// The lines of the ledger of the file, or of the slot, oldest first.
+    /// The lines of the ledger of the file or slot, oldest first.
     pub(in crate::store) fn ledger(&self) -> Result<Vec<String>> {
         let ledger = Ledger::beside(&self.target_of_reader()?, self.slot.as_deref());
         if self.options.read_only {
@@ -168,7 +170,7 @@ impl<'o> DurableFile<'o> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
-    /// Adds a line to the ledger where it has so many lines; `false` where it has another number.
+    /// Adds a line to the ledger if it has exactly `at` lines; otherwise returns `false`.
     pub(in crate::store) fn append_to_ledger(
         &self,
         line: &str,
@@ -184,12 +186,12 @@ impl<'o> DurableFile<'o> {
         })
     }
 
-    /// The last claim on the file, or on the slot.
+    /// The last claim on the file or slot.
     pub(in crate::store) fn claimed(&self) -> Result<Option<Claim>> {
         ClaimsFile::beside(&self.target_of_reader()?).last(self.slot.as_deref())
     }
 
-    /// Puts what `change` makes of the last claim in its place, on disk before it returns.
+    /// Replaces the last claim with the result of `change`; it is on disk when this returns.
     pub(in crate::store) fn change_claim(&self, change: &ClaimChange) -> Result<Claim> {
         let target = self.target()?;
         self.refuse_read_only()?;
@@ -199,7 +201,7 @@ impl<'o> DurableFile<'o> {
         claims.change(self.slot.as_deref(), change, now, self.options.durability)
     }
 
-    /// Does `work` under the lock.
+    /// Runs `work` under the lock.
     fn locked<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let target = self.target()?;
         self.refuse_read_only()?;
@@ -214,7 +216,7 @@ impl<'o> DurableFile<'o> {
         Ok(())
     }
 
-    /// What could not be read again must not be written.
+    /// Refuses to write a text that is too large to be read again.
     fn refuse_too_large(&self, text: &str) -> Result<()> {
         let checked = check_size(text, self.options.max_bytes);
         checked.map_err(|error| error.with_path(&self.path))

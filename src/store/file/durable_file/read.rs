@@ -1,4 +1,4 @@
-//! Reading a file that other programs may just be writing, and having on disk what was read.
+//! Reads a file that other programs may be writing, and makes sure that what was read is on disk.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use crate::fsio::{self, Contents, Durability, FileError, FileStamp, look, parent
 use crate::json::{Corrupt, Document};
 use crate::store::Stored;
 
-/// What a file holds, or what is wrong with that.
+/// The document in a file or the damage of it, with the bytes.
 type Judged = (std::result::Result<Stored, Corrupt>, Contents);
 
 impl DurableFile<'_> {
-    /// The document, or `None` when there is no file.
+    /// The document; `None` if there is no file.
     pub(in crate::store) fn load(&self) -> Result<Option<Stored>> {
         let (target, _) = self.look_at_target()?;
         Ok(self.read(&target)?.map(|(stored, _)| stored))
     }
 
-    /// Reads, and looks again at what seems corrupt: once, and then for as long as it goes on changing or was
-    /// changed just now.
+    /// Reads the file. If it seems corrupt, it is read again at least once, and as long as it keeps changing or
+    /// was changed just now.
     pub(super) fn read(&self, target: &Path) -> Result<Option<(Stored, Contents)>> {
         match self.judged(target)? {
             None => Ok(None),
@@ -28,7 +28,7 @@ impl DurableFile<'_> {
         }
     }
 
-    /// The same, with the contents that were found corrupt.
+    /// The same, but returns the contents even if they are corrupt.
     pub(super) fn judged(&self, target: &Path) -> Result<Option<Judged>> {
         let mut last = None;
         for look in 1..=fsio::LOOKS {
@@ -58,7 +58,7 @@ impl DurableFile<'_> {
         Ok(fsio::read_plain(target, self.options.max_bytes)?)
     }
 
-    /// A file of the history, read as the file itself is.
+    /// Reads a file of the history like the file itself.
     pub(in crate::store) fn read_entry(&self, path: &Path) -> Result<Option<Stored>> {
         let Some(contents) = self.contents(path)? else {
             return Ok(None);
@@ -70,8 +70,8 @@ impl DurableFile<'_> {
         Ok(Some(stored))
     }
 
-    /// Makes sure that the present file, as it was read, is on disk, whoever wrote it. Gives the version that is there
-    /// then.
+    /// Makes sure that the present file, as it was read, is on disk, whichever process wrote it. Returns the
+    /// version that is there afterwards.
     pub(super) fn ensure_synced(
         &self,
         target: &Path,
@@ -95,7 +95,7 @@ impl DurableFile<'_> {
         Ok(stamp)
     }
 
-    /// The same for a caller who is told that this is saved.
+    /// The same for a caller that reports to its user that this is saved.
     pub(super) fn ensure_saved(
         &self,
         target: &Path,
@@ -110,7 +110,7 @@ impl DurableFile<'_> {
         }
     }
 
-    /// Whether a link to the present file is a state that lasts.
+    /// Whether a hard link to the present file is a durable copy of its state.
     pub(super) fn is_synced(&self, target: &Path, read: &Contents, revision: &Revision) -> bool {
         let wanted = match self.options.durability {
             Durability::None => Durability::None,
@@ -119,7 +119,7 @@ impl DurableFile<'_> {
         self.note(target).knows(&read.stamp, revision, wanted)
     }
 
-    /// Has the contents of the present file on disk, whatever they are, before it gets another name.
+    /// Syncs the contents of the present file, whatever they are, before it gets another name.
     pub(super) fn ensure_contents_synced(&self, target: &Path) -> Result<()> {
         for _ in 0..FOREIGN_CHANGES {
             let read = match fsio::read_limited(target, self.options.max_bytes) {
@@ -142,7 +142,7 @@ impl DurableFile<'_> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
-    /// Has it on disk that there is no file: who removed it may not have lived to see to that.
+    /// Makes the absence of the file durable: the process that removed it may have died before its sync.
     pub(super) fn ensure_absence_synced(&self, target: &Path) -> Result<()> {
         let folder = parent_of(target);
         if self.options.durability == Durability::Full && look(folder)?.is_some() {

@@ -1,4 +1,4 @@
-//! A file that is archived or deleted.
+//! Archives or deletes a file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::store::file::own_file::{folders, of_slot, path_beside};
 use crate::store::file::unique::unique_names;
 
 impl DurableFile<'_> {
-    /// Copies the file to another name in its folder, by its stem, and says which. Under the lock; on disk before
-    /// it returns.
+    /// Copies the file to another name in its folder, made from its stem, and returns the path. It runs under
+    /// the lock; the copy is on disk when it returns.
     pub(in crate::store) fn archive_copy(&self, name: &dyn Fn(&str) -> String) -> Result<PathBuf> {
         let target = self.target()?;
         let missing = || Error::new(ErrorKind::NotFound).with_path(&self.path);
@@ -21,8 +21,8 @@ impl DurableFile<'_> {
         self.copy_to_new(&target, &contents.bytes, parent_of(&target), &name(&stem))
     }
 
-    /// Keeps the text of a slot that leaves its host file, in a file of its own in our folder. Under the lock; on
-    /// disk before it returns.
+    /// Stores the text of a slot that leaves its host file in a file in our folder. It runs under the lock; the
+    /// file is on disk when it returns.
     pub(in crate::store) fn archive_text(&self, text: &str, name: &str) -> Result<PathBuf> {
         let target = self.target()?;
         let ending = of_slot(self.slot.as_deref(), &format!("_{name}"));
@@ -47,8 +47,8 @@ impl DurableFile<'_> {
             .with_path(&self.path)
     }
 
-    /// Gives the file another name in its folder, by its stem, and says which. Never over a file that
-    /// is there: a counter makes the name unique. A corrupt file is archived too, when any will do.
+    /// Renames the file in its folder to a name made from its stem, and returns the path. It never replaces
+    /// another file: a counter makes the name unique. With `any_will_do`, a corrupt file is archived too.
     pub(in crate::store) fn archive(
         &self,
         fence: Option<Fence>,
@@ -91,7 +91,7 @@ impl DurableFile<'_> {
         Err(self.too_many_archives())
     }
 
-    /// Removes the file when `check` lets it; `false` when there was none. It is in the history afterwards.
+    /// Removes the file if `check` accepts it; `false` if there was none. Its state is then in the history.
     pub(in crate::store) fn delete(
         &self,
         fence: Option<Fence>,
@@ -114,13 +114,13 @@ impl DurableFile<'_> {
                 return Ok(false);
             };
             check(Some(&stored))?;
-            // It may be brought back.
+            // The task may be brought back, so its dropped log must be complete.
             beside.dropped_log.settle(self.options.durability)?;
             let kept = match self.history_of(&target) {
                 Some(history) => {
                     let is_synced = self.is_synced(&target, &contents, &stored.revision);
                     let kept = history.keep(&contents, is_synced, beside.now)?;
-                    // Afterwards it is nowhere else.
+                    // Sync it now: after the removal the state is nowhere else.
                     if let Err(error) = history.ensure_synced() {
                         History::undo(kept);
                         return Err(error.into());
@@ -150,9 +150,9 @@ impl DurableFile<'_> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
-    /// A link to a file that is gone would read as a fault, not as absent.
+    /// Removes the link to a file that is gone. It would be read as an error, not as an absent file.
     pub(super) fn remove_link(&self, target: &Path) -> Result<()> {
-        // What led elsewhere was a link.
+        // If the target differs from the path, the path was a link.
         if self.path != target {
             fsio::remove(&self.path, self.options.durability)?;
         }

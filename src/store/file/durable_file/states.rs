@@ -1,4 +1,4 @@
-//! The earlier states of a file, and which of them are of the present task.
+//! The earlier states of a file, and which of them belong to the present task.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use crate::store::file::task_boundary::{EndedTask, TaskBoundaries};
 use crate::store::{EntryId, Keep, RolledBack, Stored};
 
 impl DurableFile<'_> {
-    /// How many tasks ended after each of these entries of the history, newest first.
+    /// How many tasks ended after each of these history entries, newest first.
     pub(in crate::store) fn tasks_since(
         &self,
         history: &History<'_>,
@@ -20,13 +20,13 @@ impl DurableFile<'_> {
         TaskBoundaries::beside(&self.target()?).tasks_since(history, entries)
     }
 
-    /// Ends the present task: what is in the history now is not gone on with unasked. Under the lock, and to be
-    /// undone when the act fails.
+    /// Ends the present task: recovery no longer goes back to the present history by itself. It runs under the
+    /// lock, and is undone if the operation fails.
     pub(in crate::store::file) fn end_task(&self) -> Result<EndedTask> {
         self.end_task_of(&self.target()?)
     }
 
-    /// Ends the present task for a text that is to be written.
+    /// Ends the present task for a text that is about to be written.
     pub(in crate::store) fn end_task_for(&self, undo: Undo) -> Result<Undo> {
         match self.end_task() {
             Ok(ended) => Ok(Undo { ended, ..undo }),
@@ -44,7 +44,7 @@ impl DurableFile<'_> {
         }
     }
 
-    /// Pins an entry or unpins it. Pinning the present state makes an entry of it.
+    /// Pins or unpins an entry. Pinning the present state makes an entry of it.
     pub(in crate::store) fn pin(
         &self,
         history: &History<'_>,
@@ -61,7 +61,7 @@ impl DurableFile<'_> {
             let (stored, contents) = self.read(&target)?.ok_or_else(|| entry.no_such())?;
             let wanted = self.options.durability;
             self.ensure_synced(&target, &contents, &stored.revision, wanted)?;
-            // A copy: other programs write into the present file in place.
+            // Copy instead of linking: other programs may write into the present file in place.
             let kept = history.keep(&contents, false, self.options.clock.now())?;
             let pin = || -> Result<EntryId> {
                 let newest = history.newest()?.ok_or_else(|| entry.no_such())?;
@@ -76,7 +76,8 @@ impl DurableFile<'_> {
         })
     }
 
-    /// Adds a state to the history of a file that is not there, as one after which so many tasks ended.
+    /// Adds a state to the history of a file that does not exist, and records that `tasks_ended` tasks ended
+    /// after it.
     pub(in crate::store) fn append(
         &self,
         history: &History<'_>,
@@ -97,8 +98,9 @@ impl DurableFile<'_> {
         })
     }
 
-    /// Removes what is beyond these limits. While the present state is no good, the newest good entry may be
-    /// the only copy, and stays; of a slot always the newest in which `has_slot` says there is something.
+    /// Removes the entries beyond these limits. While the present state is missing or cannot be read, the newest
+    /// readable entry may be the only copy, so it stays. For a slot, the newest entry in which `has_slot` finds a
+    /// checkpoint always stays.
     pub(in crate::store) fn prune(
         &self,
         history: &History<'_>,
@@ -107,7 +109,7 @@ impl DurableFile<'_> {
     ) -> Result<Vec<EntryId>> {
         self.locked(|| {
             let is_good = |entry: &Entry| matches!(self.read_entry(&entry.path), Ok(Some(_)));
-            // What stays must be on disk before the rest goes.
+            // The entries that stay must be on disk before others are removed.
             history.ensure_synced()?;
             let spared = match has_slot {
                 Some(has_slot) => {
@@ -119,14 +121,14 @@ impl DurableFile<'_> {
                     _ => history.entries()?.into_iter().find(is_good),
                 },
             };
-            // First, so that an error leaves the history as it was.
+            // Shorten the log first, so that an error leaves the history unchanged.
             let log = DroppedLog::beside(&self.target()?);
             log.shorten(keep.bytes, self.options.durability)?;
             history.prune(keep, spared.as_ref().map(|entry| &entry.id))
         })
     }
 
-    /// When the last save was made, where the present state is not what it wrote.
+    /// The time of the last save, if the present state is not the one that it wrote.
     pub(in crate::store) fn changed_without(
         &self,
         present: &Revision,
@@ -134,7 +136,7 @@ impl DurableFile<'_> {
         Ok(self.note(&self.target()?).changed_without(present))
     }
 
-    /// Whether the present state is an earlier one that came back without us. `state` reads an entry.
+    /// Whether the present state is an earlier one that was put back without the store. `state` reads an entry.
     pub(in crate::store) fn rolled_back(
         &self,
         present: &Revision,
@@ -149,11 +151,11 @@ impl DurableFile<'_> {
             return Ok(None);
         }
         let mut entries = history.entries()?;
-        // A save that was killed may have made an entry of what is there.
+        // A killed save may have made an entry of the present state.
         if matches!(entries.first(), Some(newest) if history.is_present(&newest.path)?) {
             entries.remove(0);
         }
-        // One that cannot be read is not known to be anything.
+        // An entry that cannot be read matches nothing.
         let states: Vec<Option<Revision>> = entries
             .iter()
             .map(|entry| Some(state(entry).ok()??.revision))
@@ -165,7 +167,7 @@ impl DurableFile<'_> {
         let Some(at) = position(Some(present)) else {
             return Ok(None);
         };
-        // A save that came between made an entry of what was loaded before it.
+        // A save that came in between made an entry of the state that was loaded before it, so check again.
         let file = Entry {
             id: EntryId::current(),
             path: target.clone(),

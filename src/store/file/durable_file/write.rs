@@ -1,4 +1,4 @@
-//! The one way in which a file gets new contents.
+//! The only way in which a file gets new contents.
 
 use std::path::{Path, PathBuf};
 
@@ -15,24 +15,24 @@ use crate::store::file::history::{History, Kept};
 use crate::store::file::saved::Noted;
 use crate::store::file::task_boundary::EndedTask;
 
-/// What a file shall hold, and what is recorded with it.
+/// The new contents of a file, and what is recorded with them.
 pub(in crate::store) struct Next {
     pub(in crate::store) text: String,
-    /// The revision of the checkpoint in it; `None` where a slot is emptied.
+    /// The revision of the checkpoint in it; `None` if a slot is emptied.
     pub(in crate::store) revision: Option<Revision>,
     pub(in crate::store) dropped: DroppedLines,
-    /// The fingerprints that are kept beside the checkpoint of this revision.
+    /// The fingerprints to store beside the checkpoint of this revision.
     pub(in crate::store) fingerprints: Option<String>,
-    /// Whether what it replaces is no state of the history.
+    /// Whether the replaced state does not become a history entry.
     pub(in crate::store) skips_history: bool,
-    /// Whether a task that was deleted goes on, where nothing is there.
+    /// Whether a deleted task continues, if there is no file.
     pub(in crate::store) continues_task: bool,
-    /// What was done for it already.
+    /// Preparations that must be undone if the write fails.
     pub(in crate::store) undo: Undo,
 }
 
 impl Next {
-    /// A text with nothing beside it.
+    /// A text without anything beside it.
     pub(in crate::store) fn only(text: String, revision: Option<Revision>) -> Self {
         Next {
             text,
@@ -46,10 +46,10 @@ impl Next {
     }
 }
 
-/// What was done for a text before it was written, to be undone when it is not written after all.
+/// Preparations for a text, to be undone if the text is not written.
 #[derive(Default)]
 pub(in crate::store) struct Undo {
-    /// The copy of the checkpoint that was archived.
+    /// The archived copy of the checkpoint.
     pub(in crate::store) archive: Option<PathBuf>,
     /// The end of its task.
     pub(in crate::store::file) ended: EndedTask,
@@ -62,7 +62,7 @@ impl Undo {
     }
 }
 
-/// What lies beside a file, for those who decide what it shall hold.
+/// What lies beside a file, for the decision on its new contents.
 pub(in crate::store) struct FilesBeside {
     pub(in crate::store) dropped_log: DroppedLog,
     pub(in crate::store) claims: ClaimsFile,
@@ -70,7 +70,7 @@ pub(in crate::store) struct FilesBeside {
     pub(in crate::store) now: DateTime<Utc>,
 }
 
-/// Decides from what is there what the file shall hold; `None` leaves it. The caller gets the value back.
+/// Decides on the new contents of the file from the present ones; `None` leaves them. The caller gets the value back.
 type Decide<'d, T> = dyn FnMut(Option<&Stored>, &FilesBeside) -> Result<(T, Option<Next>)> + 'd;
 
 impl DurableFile<'_> {
@@ -83,19 +83,19 @@ impl DurableFile<'_> {
         }
     }
 
-    /// Locks, reads, decides and writes: no other writer that takes the lock comes between.
+    /// Locks, reads, decides and writes, atomically with respect to other writers that take the lock.
     pub(in crate::store) fn transact<T>(&self, decide: &mut Decide<'_, T>) -> Result<T> {
         let (target, found) = self.look_at_target()?;
         self.refuse_read_only()?;
         let mut beside = self.beside(&target);
-        // A decision not to write anything where nothing is must not leave folders and locks behind.
+        // If nothing exists and nothing is to be written, do not create folders and locks.
         if found.is_none()
             && let (value, None) = decide(None, &beside)?
         {
             return Ok(value);
         }
         let mut locked = self.lock(&target)?;
-        // The time that counts for a claim is that of the write, not when its writer began to wait.
+        // A claim is judged at the time of the write, not at the time its writer began to wait.
         beside.now = self.options.clock.now();
         for _ in 0..FOREIGN_CHANGES {
             let mut present = self.read(&target)?;
@@ -131,7 +131,7 @@ impl DurableFile<'_> {
         Err(Error::new(ErrorKind::ChangedMeanwhile).with_path(&self.path))
     }
 
-    /// Writes a text, or undoes what was done for it.
+    /// Writes a text, or undoes the preparations for it.
     pub(super) fn replace(
         &self,
         target: &Path,
@@ -142,7 +142,7 @@ impl DurableFile<'_> {
     ) -> Result<()> {
         let undo = std::mem::take(&mut next.undo);
         let written = self.write(target, present, dropped_log, note, &next);
-        // Once the new text has its place, so has the old one.
+        // If the new text is in place and only not durable, the preparations belong to it.
         if matches!(&written, Err(error) if *error.kind() != ErrorKind::NotDurable) {
             undo.undo();
         }
@@ -159,10 +159,11 @@ impl DurableFile<'_> {
     ) -> Result<()> {
         self.refuse_too_large(&next.text)?;
         dropped_log.settle(self.options.durability)?;
-        // A new document is another task than those that were here; the slots of a host come and go within it.
+        // A new document begins another task than those before it; the slots of a host come and go within the
+        // host file.
         let durability = self.options.durability;
         let history = self.history_of(target);
-        // What comes back after a deletion is no wider open than it was.
+        // A file that is created again after a deletion gets no wider permissions than it had.
         let earlier = match (present, &self.slot, &history) {
             (None, None, Some(history)) => history.newest()?.map(|newest| newest.path),
             _ => None,
@@ -183,7 +184,7 @@ impl DurableFile<'_> {
                 let is_synced = self.is_synced(target, contents, &stored.revision);
                 kept = history.keep(contents, is_synced, now)?;
                 if next.revision.is_none() {
-                    // A slot that is emptied is nowhere else afterwards.
+                    // The state of an emptied slot is nowhere else afterwards.
                     history.ensure_synced()?;
                 }
             }
@@ -215,12 +216,12 @@ impl DurableFile<'_> {
                 };
                 noting.done(next.revision.as_ref(), &whole, &replaced, durability, log);
                 dropped_log.begun(&next.dropped, durability);
-                // Only a save that succeeded may cost an old entry.
+                // Only a successful save may remove old entries.
                 if let Some(history) = history.filter(|_| !next.skips_history) {
                     history.prune_after(kept, Some(replaced.stamp));
                 }
                 if let (Some(revision), Some(text)) = (&next.revision, &next.fingerprints) {
-                    // Without it the files are judged by their times: no reason to call the save failed.
+                    // Without fingerprints the files are judged by their times, so this must not make the save fail.
                     let file = FingerprintsFile::beside(target, self.slot.as_deref());
                     if let Err(error) = file.write(revision, text) {
                         tracing::warn!(path = %self.path.display(), %error, "not kept beside it");
@@ -228,7 +229,7 @@ impl DurableFile<'_> {
                 }
                 Ok(())
             }
-            // The new contents are in place, so what they replaced belongs to the history.
+            // The new contents are in place, so the replaced ones belong in the history.
             Err(error @ FileError::NotDurable { .. }) => {
                 self.note(target).sync_failed();
                 Err(error.into())
@@ -246,7 +247,7 @@ impl DurableFile<'_> {
     }
 }
 
-/// Removes a copy that is no archive after all; one that stays is a copy of what is there.
+/// Removes a copy whose archiving failed. If it cannot be removed, it is a copy of what is still there.
 fn discard(copy: Option<PathBuf>) {
     if let Some(copy) = copy
         && let Err(error) = fsio::remove(&copy, Durability::None)

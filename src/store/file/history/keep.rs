@@ -1,4 +1,4 @@
-//! The entry that a save makes of what it replaces.
+//! The history entry that a save makes of the state it replaces.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,31 +16,31 @@ use crate::store::{EntryId, Stored};
 /// The number and the slot of each entry in a folder, oldest first.
 type Numbered = Vec<(u64, Option<String>)>;
 
-/// The entries in the history of a file, as a save left them.
+/// The history entries of a file, as the last save left them.
 #[derive(Debug)]
 pub(in crate::store::file) struct RecentEntries {
     pub(in crate::store::file) entries: Numbered,
-    /// What the folder was like then, and the file.
+    /// The stamps of the folder and the file at that time.
     pub(in crate::store::file) folder: FileStamp,
     pub(in crate::store::file) file: FileStamp,
 }
 
-/// What was kept for one save, to be taken back when it fails.
+/// The history entry of one save, to be removed if the save fails.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Kept {
-    /// The entry that was made; `None` where the present state was one already.
+    /// The new entry; `None` if the present state already was one.
     made: Option<PathBuf>,
-    /// How many entries there are now.
+    /// The present number of entries.
     count: usize,
-    /// All entries, where their numbers and slots are all that is needed to know them.
+    /// All entries, if they are known completely by number and slot.
     entries: Option<Numbered>,
-    /// The note of the order of backups, and what it said before.
+    /// The note of the order of backups, and its previous contents.
     order: Option<(OwnFile, Vec<String>)>,
 }
 
 impl<'o> History<'o> {
-    /// Keeps the present contents of the file, which is about to be replaced or removed. By a hard link only where
-    /// they are known to be on disk; else by a copy, which is: a link would be as torn as the file.
+    /// Keeps the present contents of the file, which is about to be replaced or removed. It makes a hard link only if
+    /// they are known to be on disk; otherwise it makes a synced copy, because a link would be as torn as the file.
     pub(in crate::store) fn keep(
         &self,
         present: &Contents,
@@ -89,9 +89,8 @@ impl<'o> History<'o> {
         })
     }
 
-    /// The same for a store that made the last save itself: it knows the names without listing the folder.
-    /// `None` when it does not, or another process was here since, or something is pinned, which does not
-    /// count.
+    /// The same for a store that made the last save itself and so knows the names without listing the folder.
+    /// `None` if it does not know them, another process was here since, or something is pinned.
     fn keep_after(
         &self,
         folder: &Path,
@@ -101,8 +100,8 @@ impl<'o> History<'o> {
         let Some(recent) = self.options.recent.take(folder) else {
             return Ok(None);
         };
-        // A folder that is changed twice within a tick of the clock looks the same; a file that is replaced does not.
-        // So this misses one entry: of a process that worked on another slot within the tick of our save, and was
+        // A folder that changes twice within a clock tick looks the same, but a replaced file does not. So this
+        // can miss one entry: that of a process that worked on another slot within the tick of our save and was
         // killed before it replaced the file. The entry made here then has the same number.
         let is_as_left = recent.file.same_contents(file)
             && stamp_of(folder)?.is_some_and(|now| now == recent.folder);
@@ -128,12 +127,13 @@ impl<'o> History<'o> {
                 }))
             }
             Ok(false) => Ok(None),
-            // Somebody removed the folder, say: the long way makes it again, or says what is wrong.
+            // For example, the folder was removed. The slower path creates it again or reports the error.
             Err(_) => Ok(None),
         }
     }
 
-    /// Adds a state as the newest entry, on disk when this returns. `before` is called with it before it is there.
+    /// Adds a state as the newest entry; it is on disk when this returns. `before` is called with the entry
+    /// before it exists.
     pub(in crate::store) fn append(
         &self,
         state: &Stored,
@@ -178,7 +178,7 @@ impl<'o> History<'o> {
         .into())
     }
 
-    /// The entries of all slots by their names; `None` where numbers do not name them.
+    /// The entries of all slots by their names; `None` if entries are not named by numbers.
     fn numbered<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<Numbered> {
         let Naming::Numbers { .. } = &self.naming else {
             return None;
@@ -191,7 +191,7 @@ impl<'o> History<'o> {
         Some(all)
     }
 
-    /// The slot whose history this is, as it stands in names.
+    /// The slot whose history this is, as encoded in names.
     fn slot(&self) -> Option<&String> {
         match &self.naming {
             Naming::Numbers { slot } => slot.as_ref(),
@@ -199,7 +199,7 @@ impl<'o> History<'o> {
         }
     }
 
-    /// The name of an entry with a number.
+    /// The name of the entry with this number.
     fn name_of(&self, number: u64) -> String {
         match self.slot() {
             Some(slot) => format!("{number}{SLOT_SEPARATOR}{slot}.json"),
@@ -207,8 +207,8 @@ impl<'o> History<'o> {
         }
     }
 
-    /// A save that was killed between this and its rename left an entry of what is still present. It must
-    /// not be kept again each time: that would push the real ones out.
+    /// The newest entry, if it is the present state: a save that was killed between this step and its rename
+    /// leaves one. That state must not be kept again each time, because that would push out the real entries.
     fn newest_is_present(
         &self,
         folder: &Path,
@@ -241,7 +241,7 @@ impl<'o> History<'o> {
     ) -> Box<dyn Iterator<Item = PathBuf> + 'n> {
         match &self.naming {
             Naming::Numbers { .. } => {
-                // A pin keeps its number, also where a power cut took the entry that it was made of.
+                // A pin keeps its number, even if a power cut removed the entry that it was made from.
                 let all = names.iter().chain(pinned);
                 let last = all.filter_map(|name| number_and_slot(name));
                 let last = last.map(|(number, _)| number).max().unwrap_or(0);
@@ -252,8 +252,8 @@ impl<'o> History<'o> {
             }
             Naming::Protocol(backups) => {
                 let stem = (backups.stem)(&self.stem(), now);
-                // The counter only grows: a name that was pruned within the same second is not used
-                // again, or the newest would look oldest.
+                // The counter only grows: if a name that was pruned within the same second were used again, the
+                // newest entry would look like the oldest.
                 let used = names
                     .iter()
                     .filter_map(|name| counter_of(name, &stem))
@@ -264,7 +264,7 @@ impl<'o> History<'o> {
         }
     }
 
-    /// Links where that is asked for and possible, else copies.
+    /// Makes a link if that is requested and possible, else a copy.
     fn link_or_copy(
         &self,
         path: &Path,
@@ -272,7 +272,7 @@ impl<'o> History<'o> {
     ) -> Result<bool, FileError> {
         if links {
             match fsio::link(&self.target, path) {
-                // File systems without hard links say so in several ways.
+                // File systems without hard links report that in several ways.
                 Err(FileError::Io { .. }) => {}
                 linked => return linked,
             }
@@ -284,19 +284,19 @@ impl<'o> History<'o> {
         fsio::copy(&self.target, present, path, durability)
     }
 
-    /// The file was not replaced after all.
+    /// Removes the entry because the file was not replaced.
     pub(in crate::store) fn undo(kept: Kept) {
         if let Some(path) = kept.made {
             let _ = fsio::remove(&path, Durability::None);
         }
-        // A later backup of the same name has another place.
+        // A later backup of the same name would have another position.
         if let Some((note, before)) = kept.order {
             let _ = write_order(&note, &before);
         }
     }
 
-    /// Removes what is beyond the limits of the options. Called after a save that succeeded, with what it left in
-    /// place; what cannot be removed stays for the next time.
+    /// Removes entries beyond the limits of the options. It is called after a successful save; an entry that
+    /// cannot be removed stays until the next time.
     pub(in crate::store) fn prune_after(&self, kept: Kept, left: Option<FileStamp>) {
         let keep = self.options.history.unwrap_or_default();
         let count = keep.count.unwrap_or_else(|| self.usual_count());
@@ -304,7 +304,7 @@ impl<'o> History<'o> {
             let _ = self.prune(&keep, None);
             return;
         }
-        // Where only the number counts, nothing is looked at.
+        // If only the number is limited, nothing needs to be listed.
         let mut surplus = kept.count.saturating_sub(count.max(1));
         let folder = self.folder();
         match kept.entries {
@@ -335,13 +335,13 @@ impl<'o> History<'o> {
     }
 }
 
-/// What a folder is like: it changes with every entry that comes or goes.
+/// The stamp of a folder, which changes with every entry that is added or removed.
 fn stamp_of(folder: &Path) -> Result<Option<FileStamp>, FileError> {
     Ok(fsio::look(folder)?.map(|found| FileStamp::of(&found)))
 }
 
-/// The folder of a history, with what is missing of it. Not synced: a history that a power cut takes away
-/// takes nothing with it that a save promised.
+/// Creates the folder of a history with its parents. It is not synced: if a power cut removes the history,
+/// nothing is lost that a save promised.
 fn create(folder: &Path) -> Result<(), FileError> {
     fsio::create_folder(folder)
 }

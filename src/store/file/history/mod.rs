@@ -1,4 +1,4 @@
-//! Earlier states of one file: under the protocol's own names where it has some, else numbered.
+//! The earlier states of one file, under the protocol's own names if it has some, else numbered.
 
 mod keep;
 mod order;
@@ -22,9 +22,9 @@ use crate::store::{EntryId, Keep};
 
 /// The history of one file, or of one slot of a host file.
 ///
-/// An entry keeps a file that was replaced: a hard link where that file is known to be on disk, else a
-/// copy. It is made when the new contents are on disk and about to take the name, and old ones go only after that.
-/// Pinned entries are copied to a folder that nothing is removed from.
+/// An entry is a replaced file: a hard link if that file is known to be on disk, else a copy. It is made when
+/// the new contents are on disk and about to get the name; old entries are removed only after that. Pinned
+/// entries are copied to a folder from which nothing is removed.
 pub(in crate::store) struct History<'o> {
     target: PathBuf,
     naming: Naming,
@@ -32,7 +32,7 @@ pub(in crate::store) struct History<'o> {
 }
 
 enum Naming {
-    /// `.agent-checkpoint/history/{file}/{number}.json`, of a host file `{number}@{slot}.json`.
+    /// `.agent-checkpoint/history/{file}/{number}.json`, or for a slot of a host file `{number}@{slot}.json`.
     Numbers { slot: Option<String> },
     /// The protocol's own folder and names.
     Protocol(Backups),
@@ -49,7 +49,7 @@ pub(in crate::store) struct Entry {
 }
 
 impl<'o> History<'o> {
-    /// The history of a file; `None` where none is kept.
+    /// The history of a file; `None` if none is kept.
     pub(super) fn of(
         target: &Path,
         backups: Option<Backups>,
@@ -76,7 +76,7 @@ impl<'o> History<'o> {
         }
     }
 
-    /// Where its entries are.
+    /// The folders of its entries.
     pub(super) fn folders(&self) -> [PathBuf; 2] {
         [self.folder(), self.pins()]
     }
@@ -99,8 +99,8 @@ impl<'o> History<'o> {
         }
     }
 
-    /// Whether an entry is another name of the present file, or a copy of it. A copy is the same state only if it
-    /// was written at the same time: the same bytes may come back later.
+    /// Whether an entry is a hard link to the present file or a copy of it. A copy is the same state only if it
+    /// was written at the same time, because the same bytes may come back later.
     pub(super) fn is_present(&self, entry: &Path) -> Result<bool, FileError> {
         let (Some(entry), Some(target)) = (fsio::look(entry)?, fsio::look(&self.target)?) else {
             return Ok(false);
@@ -111,8 +111,8 @@ impl<'o> History<'o> {
         Ok(is_link || is_copy())
     }
 
-    /// Has the entries on disk. A save does not wait for that, since what it puts in place is on disk; whoever
-    /// removes something that is only in the history afterwards does.
+    /// Syncs the entries. A save does not need this, because the state that it writes is on disk; an operation
+    /// that removes a state that is then only in the history does.
     pub(in crate::store) fn ensure_synced(&self) -> Result<(), FileError> {
         if self.options.durability == Durability::Full {
             let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
@@ -121,8 +121,7 @@ impl<'o> History<'o> {
         Ok(())
     }
 
-    /// The entries, newest first; of a slot also those that were made when the host file was changed as a
-    /// whole.
+    /// The entries, newest first. For a slot they include those made by changes of the host file as a whole.
     pub(in crate::store) fn entries(&self) -> Result<Vec<Entry>> {
         let Naming::Numbers { slot: Some(_) } = &self.naming else {
             return self.entries_of_file();
@@ -131,7 +130,7 @@ impl<'o> History<'o> {
         self.all(&|name| self.is_ours(name) || is_of_whole(name))
     }
 
-    /// The entries of the file, newest first; of a host file those of every slot.
+    /// The entries of the file, newest first; for a host file those of every slot.
     pub(in crate::store) fn entries_of_file(&self) -> Result<Vec<Entry>> {
         self.all(&|name| match &self.naming {
             Naming::Numbers { .. } => number_and_slot(name).is_some(),
@@ -139,7 +138,7 @@ impl<'o> History<'o> {
         })
     }
 
-    /// What is pinned and what is not, each once.
+    /// The pinned entries and the others, each once.
     fn all(&self, is_wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Entry>> {
         let mut all = self.listed(&self.pins(), true, is_wanted)?;
         for entry in self.listed(&self.folder(), false, is_wanted)? {
@@ -164,7 +163,7 @@ impl<'o> History<'o> {
             let Some(name) = name.to_str().filter(|name| is_wanted(name)) else {
                 continue;
             };
-            // One that went meanwhile is none.
+            // Skip an entry that was removed meanwhile.
             if let Ok(found) = file.metadata() {
                 entries.extend(entry_of(name, file.path(), &found, pinned));
             }
@@ -188,7 +187,7 @@ impl<'o> History<'o> {
         }
     }
 
-    /// The entry that a save kept, or that was the present state already.
+    /// The entry that a save made, or that already was the present state.
     pub(in crate::store) fn newest(&self) -> Result<Option<Entry>> {
         let entries = self.listed(&self.folder(), false, &|name| self.is_ours(name))?;
         let Some(mut newest) = entries.into_iter().next() else {
@@ -229,14 +228,14 @@ fn name_of(entry: &Entry) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Syncs a folder and those above it, from `top` on.
+/// Syncs a folder and those above it, down from `top`.
 fn sync_down_to(top: &Path, folder: &Path) -> Result<(), FileError> {
     let mut all: Vec<&Path> = folder
         .ancestors()
         .take_while(|one| one.starts_with(top))
         .collect();
     if all.is_empty() {
-        // The protocol's folder is beside ours.
+        // The protocol's folder lies beside ours, not in it.
         all = folder.ancestors().take(2).collect();
     }
     for one in all.into_iter().rev() {
@@ -247,11 +246,11 @@ fn sync_down_to(top: &Path, folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What stands between the number of an entry and the slot of a host file that it belongs to.
+/// Separates the number of an entry from the slot of a host file that it belongs to.
 const SLOT_SEPARATOR: char = '@';
 
-/// The most digits of the number of an entry. What has more is no entry of ours: no history comes that far, and
-/// counting on from there would soon have no number left.
+/// The most digits of an entry's number. A name with more is not ours: no history grows that long, and counting
+/// on from there would soon overflow.
 const MOST_DIGITS: usize = 15;
 
 /// The number and the slot in the name of an entry.
@@ -304,7 +303,7 @@ mod tests {
             let mut names = history.free_names(Path::new("backups"), &[], &[], Default::default());
             assert!(names.next().is_some());
         }
-        // Ten thousand names each would be ten million.
+        // If each call made ten thousand names, this would make ten million.
         assert!(began.elapsed().as_millis() < 1000, "{:?}", began.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! The order in which the backups of a protocol were made, and which are of which task.
+//! The order in which a protocol's backups were made, and the task that each belongs to.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,17 +14,16 @@ use crate::store::EntryId;
 use crate::store::file::own_file::{OwnFile, folders};
 use crate::store::file::unique::in_order;
 
-/// How many names of backups that are gone are still noted.
+/// How many names of removed backups stay in the note.
 const MOST_NOTED: usize = 256;
 
 impl<'o> History<'o> {
-    /// Where the order is noted in which a protocol's backups were made: one name a line, the oldest first.
+    /// The note of the order in which a protocol's backups were made: one name per line, oldest first.
     fn order_note(&self) -> OwnFile {
         OwnFile::beside(&self.target, folders::ORDER, "")
     }
 
-    /// The order of the backups as far as it is noted, also of some that are gone. Without the note nothing is
-    /// lost but the order.
+    /// The order of the backups as noted, including some that are gone. If the note is lost, only the order is lost.
     pub(in crate::store) fn noted_order(&self) -> Vec<String> {
         if matches!(self.naming, Naming::Numbers { .. }) {
             return Vec::new();
@@ -35,9 +34,9 @@ impl<'o> History<'o> {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// These backups in the order in which they were made, the oldest first. Neither names nor the times of files
-    /// tell it, since clocks are set and checkouts give new times. Those that others made join by what they
-    /// say of themselves, else by their names.
+    /// These backups in the order in which they were made, oldest first. Neither names nor file times show that
+    /// order, since clocks are set and checkouts give new times. Backups made by other programs are placed by
+    /// the stamp inside them, else by their names.
     pub(super) fn in_order_made(&self, names: Vec<String>) -> Vec<String> {
         let noted = self.noted_order();
         let known: HashSet<&String> = noted.iter().collect();
@@ -73,7 +72,7 @@ impl<'o> History<'o> {
         ordered
     }
 
-    /// The time that a backup says it is of.
+    /// The stamp inside a backup.
     fn written_in(&self, name: &str) -> Option<DateTime<Utc>> {
         let Naming::Protocol(backups) = &self.naming else {
             return None;
@@ -86,8 +85,8 @@ impl<'o> History<'o> {
         (backups.stamp_in)(&Document::parse(&read.bytes).ok()?)
     }
 
-    /// Notes that a backup is the newest, and gives what was noted before. Best effort: what is not noted joins by
-    /// what it says.
+    /// Notes that a backup is the newest, and returns the previous note. Best effort: a backup that is not
+    /// noted is placed by the stamp inside it.
     pub(super) fn note_order(
         &self,
         names: &[String],
@@ -98,7 +97,7 @@ impl<'o> History<'o> {
         };
         let present = names.iter().filter(|name| self.is_ours(name));
         let present = self.in_order_made(present.cloned().collect());
-        // Those that are gone stay for a while: a task may have ended with one of them.
+        // Removed backups stay in the note for a while, because a task may have ended with one of them.
         let before = self.noted_order();
         let mut order = before.clone();
         order.retain(|name| !present.contains(name));
@@ -112,8 +111,8 @@ impl<'o> History<'o> {
         Some((note, before))
     }
 
-    /// Whether an entry is of the task that ended with this one, or of one before.
-    /// `noted` is the [order](History::noted_order) that is noted.
+    /// Whether an entry belongs to the task that ended at this boundary, or to an earlier one. `noted` is the
+    /// [noted order](History::noted_order).
     pub(in crate::store::file) fn is_up_to(
         &self,
         entry: &Entry,
@@ -124,7 +123,7 @@ impl<'o> History<'o> {
         let (entry_order, boundary_order) = (order(entry.id.as_str()), order(&boundary.entry));
         let saved = entry.saved.map(since_epoch);
         match &self.naming {
-            // A number comes again only where somebody removed the history, and then with newer states.
+            // A number occurs again only if the history was removed; the new entry is then later.
             Naming::Numbers { .. } => {
                 let is_later = saved.zip(boundary.saved).is_some_and(|(is, was)| is > was);
                 entry_order <= boundary_order && !is_later
@@ -148,8 +147,8 @@ impl<'o> History<'o> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store::file) struct Boundary {
     entry: String,
-    /// When that state was written, in seconds since 1970 and nanoseconds: the number of an entry may come
-    /// again where somebody removed the history.
+    /// When that state was written, in seconds since 1970 and nanoseconds. It distinguishes entries whose
+    /// number occurs again because the history was removed.
     saved: Option<(u64, u32)>,
 }
 

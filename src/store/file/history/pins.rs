@@ -1,4 +1,4 @@
-//! Entries that are pinned, and entries that go.
+//! Pins entries and removes entries.
 
 use std::time::SystemTime;
 
@@ -8,8 +8,8 @@ use crate::fsio::{self, Durability};
 use crate::store::{EntryId, Keep};
 
 impl<'o> History<'o> {
-    /// Pins an entry, or unpins it. A pin is a copy: whoever still has the file of the entry open, or writes into it
-    /// in place, does not change the pin.
+    /// Pins or unpins an entry. A pin is a copy, so that a program that has the entry's file open, or writes
+    /// into it in place, does not change the pin.
     pub(in crate::store) fn pin(&self, entry: &Entry, pinned: bool) -> Result<()> {
         let Some(name) = entry.path.file_name() else {
             return Ok(());
@@ -38,18 +38,18 @@ impl<'o> History<'o> {
         Ok(())
     }
 
-    /// Has a pin on disk, also one whose maker was killed before it was.
+    /// Syncs a pin, even if the process that made it died before its sync.
     fn ensure_pin_synced(&self, pinned: bool) -> Result<()> {
         if pinned && self.options.durability == Durability::Full {
             let own = fsio::parent_of(&self.target).join(fsio::OWN_FOLDER);
             let pins = self.pins();
-            // The pin is in place by now.
+            // The pin is already in place.
             sync_down_to(&own, &pins).map_err(|error| error.not_durable(&pins))?;
         }
         Ok(())
     }
 
-    /// Removes what is beyond these limits, never the newest and never `spared`, and says what went.
+    /// Removes the entries beyond these limits, but never the newest or `spared`, and returns them.
     pub(in crate::store) fn prune(
         &self,
         keep: &Keep,
@@ -64,10 +64,10 @@ impl<'o> History<'o> {
         let sizes = loose.iter().map(|entry| (entry.saved, entry.bytes));
         let now = SystemTime::from(self.options.clock.now());
         let mut gone = Vec::new();
-        // In the newest entry the slot of a host file may be empty, but not in the one before as well.
+        // In the newest entry the slot of a host file may be empty, but not in the one before it as well.
         let is_slot = matches!(self.naming, Naming::Numbers { slot: Some(_) });
         let stay = 1 + usize::from(is_slot && spared.is_none());
-        // The oldest first: killed in between, it leaves no hole.
+        // Remove the oldest first: if the process is killed in between, there is no gap.
         for at in keep
             .beyond(self.usual_count(), sizes, now)
             .into_iter()
