@@ -1,4 +1,4 @@
-//! One value of a document.
+//! A value of a document.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::document::Document;
 use super::tree::{Index, Kind, Marks};
 
-/// One value of a [`Document`], where it stands.
+/// A value of a [`Document`], at its place in the text.
 #[derive(Clone, Copy)]
 pub struct Node<'d> {
     document: &'d Document,
@@ -25,7 +25,7 @@ impl<'d> Node<'d> {
         self.document.tree.kind(self.index)
     }
 
-    /// The value exactly as it stands in the text.
+    /// The exact text of the value.
     #[must_use]
     pub fn raw(&self) -> &'d str {
         self.document.tree.raw(self.index)
@@ -43,13 +43,13 @@ impl<'d> Node<'d> {
         (self.kind() == Kind::Bool).then(|| self.raw() == "true")
     }
 
-    /// The value, if it is a number written as an integer that fits.
+    /// The value, if it is a number written as an integer that fits in `u64`.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         self.number()?.parse().ok()
     }
 
-    /// The value, if it is a number written as an integer that fits.
+    /// The value, if it is a number written as an integer that fits in `i64`.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         self.number()?.parse().ok()
@@ -65,7 +65,7 @@ impl<'d> Node<'d> {
         (self.kind() == Kind::Number).then(|| self.raw())
     }
 
-    /// The value, if it is a string; none also when it has half of a surrogate pair and so is no Unicode text.
+    /// The value, if it is a string. None for a string with half of a surrogate pair, which is no valid Unicode.
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'d, str>> {
         let span = self.document.tree.span(self.index);
@@ -73,7 +73,7 @@ impl<'d> Node<'d> {
         readable.then(|| self.document.tree.string(self.index))
     }
 
-    /// The members of an object that count, in the order of the text; nothing for other values.
+    /// The members of an object that count, in the order of the text; empty for other values.
     pub fn members(&self) -> impl Iterator<Item = (Cow<'d, str>, Node<'d>)> + use<'d> {
         let document = self.document;
         let inside = self.children_if(Kind::Object);
@@ -82,14 +82,14 @@ impl<'d> Node<'d> {
             .map(move |child| (document.tree.name(child), Node::new(document, child)))
     }
 
-    /// Whether an object has a name more than once; only the last of them counts.
+    /// Whether an object has duplicate names; only the last of each counts.
     pub(crate) fn repeats_a_name(&self) -> bool {
         let tree = &self.document.tree;
         self.children_if(Kind::Object)
             .any(|child| tree.span(child).is_shadowed())
     }
 
-    /// The elements of an array; nothing for other values.
+    /// The elements of an array; empty for other values.
     pub fn elements(&self) -> impl Iterator<Item = Node<'d>> + use<'d> {
         let document = self.document;
         self.children_if(Kind::Array)
@@ -103,7 +103,7 @@ impl<'d> Node<'d> {
         children.into_iter().flatten()
     }
 
-    /// The member of an object by its name; the last one if the name is given more than once.
+    /// Returns the member of an object with this name; the last one if the name is given more than once.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Node<'d>> {
         if self.kind() != Kind::Object {
@@ -113,7 +113,7 @@ impl<'d> Node<'d> {
         Some(Node::new(self.document, index))
     }
 
-    /// Whether both are the same JSON value, as [`Document::same_value`] has it.
+    /// Whether both are the same JSON value; see [`Document::same_value`].
     #[must_use]
     pub fn same_value(&self, other: &Node<'_>) -> bool {
         let (tree, theirs) = (&self.document.tree, &other.document.tree);
@@ -126,7 +126,7 @@ impl<'d> Node<'d> {
         self.document.pointer_to(self.index)
     }
 
-    /// Where the value stands in the text of the document, in bytes.
+    /// The byte range of the value in the text of the document.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         let span = self.document.tree.span(self.index);
