@@ -1,19 +1,19 @@
-//! What has the shape of a secret.
+//! Finds secrets in a text by their shape.
 
 use super::{assignments, tokens};
 
 /// A secret in a text.
 pub(super) struct Secret {
-    /// How many bytes stay before it, such as `password=`.
+    /// How many bytes before it stay, such as `password=`.
     pub(super) keep: usize,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub(super) length: usize,
-    /// What it is, for the mark.
+    /// Its kind, for the mark.
     pub(super) kind: &'static str,
 }
 
 impl Secret {
-    /// A secret that begins where it was looked for.
+    /// A secret that begins at the current position.
     pub(super) fn new(length: usize, kind: &'static str) -> Self {
         Secret {
             keep: 0,
@@ -23,15 +23,15 @@ impl Secret {
     }
 }
 
-/// A text, and where in it a secret is looked for.
+/// A text, and the position in it at which a secret is searched.
 pub(super) struct Text<'t> {
     whole: &'t str,
     pub(super) at: usize,
     pub(super) tried: Tried,
 }
 
-/// Up to where each shape was tried in vain that goes to the end of a run of letters, however long: from a later
-/// start it goes to the same end and finds no more. So every letter is looked at a few times, not once for each
+/// For each shape that extends to the end of a run of letters: the end up to which it was tried in vain. A later start
+/// in the same run reaches the same end and finds no more, so each letter is scanned a few times and not once for every
 /// start before it.
 #[derive(Default)]
 pub(super) struct Tried {
@@ -42,7 +42,7 @@ pub(super) struct Tried {
     bare: BareValue,
 }
 
-/// A value that is assigned without quotes: its end, and what of it stands last.
+/// An unquoted assigned value: its end, and the last digit and bracket in it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BareValue {
     pub(super) end: usize,
@@ -51,17 +51,17 @@ pub(super) struct BareValue {
 }
 
 impl<'t> Text<'t> {
-    /// What begins here.
+    /// The text from here on.
     pub(super) fn rest(&self) -> &'t str {
         self.whole.get(self.at..).unwrap_or_default()
     }
 
-    /// What stands before.
+    /// The text before this position.
     pub(super) fn before(&self) -> &'t str {
         self.whole.get(..self.at).unwrap_or_default()
     }
 
-    /// The value without quotes that `start` is in.
+    /// The unquoted value that contains `start`.
     pub(super) fn bare_value(&mut self, start: usize) -> BareValue {
         if start >= self.tried.bare.end {
             let mut bare = BareValue {
@@ -85,7 +85,7 @@ impl<'t> Text<'t> {
     }
 }
 
-/// The text without its secrets, or `None` when it has none.
+/// The text without its secrets, or `None` if it has none.
 pub(super) fn redacted(whole: &str) -> Option<String> {
     let mut text = Text {
         whole,
@@ -114,7 +114,7 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
             before = None;
         } else {
             before = Some(letter);
-            // No secret begins within a word.
+            // A secret does not begin within a word.
             let word = run(text.rest(), |byte| byte.is_ascii_alphanumeric());
             text.at += word.max(letter.len_utf8());
         }
@@ -125,12 +125,12 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
     })
 }
 
-/// Letters that a token cannot begin after.
+/// Whether no token can begin after this letter.
 fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric()
 }
 
-/// How many bytes at the start are such.
+/// The number of leading bytes for which `is` holds.
 pub(super) fn run(text: &str, is: impl Fn(u8) -> bool) -> usize {
     text.bytes().take_while(|byte| is(*byte)).count()
 }
@@ -139,7 +139,7 @@ pub(super) fn run(text: &str, is: impl Fn(u8) -> bool) -> usize {
 mod tests {
     use super::redacted;
 
-    /// Put together here, so that no scanner takes the source for a leak.
+    /// Assembled here, so that no scanner reports this source as a leak.
     fn made(parts: &[&str]) -> String {
         parts.concat()
     }
@@ -294,7 +294,7 @@ mod tests {
             ),
         ] {
             assert_eq!(redacted(text).as_deref(), Some(shown), "{text}");
-            // Once is enough.
+            // Redacting the result again changes nothing.
             assert_eq!(redacted(shown), None, "{shown}");
         }
     }
@@ -308,7 +308,7 @@ mod tests {
                 Some(format!("use {prefix}[redacted: token].").as_str())
             );
         }
-        // Behind a word for secrets 20 letters are enough.
+        // After a word for secrets 20 letters are enough.
         for prefix in ["acme_live_", "acme-api-", "my_secret_"] {
             assert_eq!(
                 redacted(&format!("use {prefix}{}.", &random[..20])).as_deref(),
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// How long it takes grows with the text and not with its square, whatever is repeated in it.
+    /// The time grows with the text and not with its square, whatever is repeated in it.
     #[test]
     fn the_time_is_linear_in_the_text() {
         let shapes = [
@@ -384,8 +384,8 @@ mod tests {
         };
         for shape in shapes {
             let text = |bytes: usize| shape.repeat(bytes / shape.len());
-            // Eight times as much text; the square would be 64 times as long. Other programs run as well, so it is
-            // tried again.
+            // Eight times the text; quadratic time would take 64 times as long. Other programs may disturb the
+            // measurement, so it is repeated.
             let tries = || {
                 let (small, large) = (time(&text(2_500)), time(&text(20_000)));
                 let ratio = large.as_secs_f64() / small.as_secs_f64().max(0.002);
