@@ -4,20 +4,20 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// One change. Its text is one line, without the line end.
+/// One change, as data and as text. Its text is one line, without the line end.
 ///
 /// In JSON it is one object: the member `change` has the kind, and the others are the [details](Change::get).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     kind: ChangeKind,
     details: Vec<(&'static str, Option<String>)>,
-    /// The words that the format has for both states of a changed status.
+    /// The status in the words of the format, before and after.
     written: Option<(String, String)>,
-    /// A step that was in progress and is finished left the plan as well.
+    /// A step that was in progress and is now finished; it left the plan as well.
     left_plan: Option<String>,
 }
 
-/// What changed, and which details a change of that kind has.
+/// The kind of a change, with the details that a change of this kind has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -26,33 +26,33 @@ pub enum ChangeKind {
     Task,
     /// The description of the task: `from`, `to`.
     Description,
-    /// The state of the task in the words that all formats share: `from`, `to`. In JSON, `written` has the words of the
-    /// format for both, if they are others.
+    /// The status of the task in terms common to all formats: `from`, `to`. In JSON, `written` has the words of the
+    /// format for both, if they differ.
     Status,
     /// The phase or stage: `from`, `to`.
     Phase,
     /// The agent: `from`, `to`.
     Agent,
-    /// An `agent` that now counts among those before.
+    /// An `agent` that is now one of the previous agents.
     AgentLeft,
-    /// An `agent` that no longer counts among those before.
+    /// An `agent` that is no longer one of the previous agents.
     AgentForgotten,
     /// The time of the last change: `from`, `to`.
     Stamp,
-    /// A `step` that is new in the plan.
+    /// A `step` that was added to the plan.
     StepAdded,
-    /// A `step` that was begun: when (`at`), and a `note` on how far it is.
+    /// A `step` that was begun: when (`at`), and its `note`.
     StepBegun,
     /// The note on a `step` in progress: `from`, `to`.
     StepNoted,
-    /// A `step` that was finished: when it was `begun`, if it was in progress before, and finished (`at`).
+    /// A `step` that was finished: when it was `begun`, if it was in progress before, and when it was finished (`at`).
     StepFinished,
-    /// A `step` that was finished or in progress and is planned again.
+    /// A `step` that was finished or in progress, and is planned again.
     StepReturned,
     /// A finished `step` that is in progress again.
     StepReopened,
     /// A `step` that is in no list any more: it `was` `planned`, `in_progress` or `finished`. Many agents report a
-    /// finished step in other words than they planned it in.
+    /// finished step in other words than they planned it.
     StepDropped,
     /// A `decision`, its `rationale`, and when it was made (`at`).
     DecisionMade,
@@ -62,29 +62,29 @@ pub enum ChangeKind {
     BlockerRaised,
     /// A `blocker` that is gone.
     BlockerCleared,
-    /// A `file` that is named as made for the first time.
+    /// A `file` that is listed as created for the first time.
     FileCreated,
-    /// A `file` that is named as changed for the first time.
+    /// A `file` that is listed as modified for the first time.
     FileModified,
     /// A `file` that is named for the first time.
     FileNamed,
     /// A `file` that is no longer named.
     FileForgotten,
-    /// Where the criteria of success stand: `from`, `to`.
+    /// The reference to the criteria of success: `from`, `to`.
     Contract,
-    /// The result of an `activity` that shows success: `from`, `to`.
+    /// The result of a verification `activity`: `from`, `to`.
     Verification,
     /// An `instruction` to the next agent.
     InstructionGiven,
     /// An `instruction` to the next agent that is gone.
     InstructionWithdrawn,
-    /// A value that the other kinds do not report: its `pointer` in the later document, or in the earlier one if it is
-    /// gone, and its JSON text `before` and `after`.
+    /// A value that no other kind reports: its `pointer` in the later document, or in the earlier one if it was
+    /// removed, and its JSON text `before` and `after`.
     Value,
 }
 
 impl ChangeKind {
-    /// What a line of this kind begins with.
+    /// The beginning of a line of this kind.
     fn words(self) -> &'static str {
         match self {
             ChangeKind::Task => "task",
@@ -118,7 +118,7 @@ impl ChangeKind {
         }
     }
 
-    /// Whether its details stand in the earlier state, and in the later one.
+    /// Whether its details belong to the earlier state, and whether to the later one.
     fn states(self) -> (bool, bool) {
         match self {
             ChangeKind::AgentForgotten
@@ -132,7 +132,7 @@ impl ChangeKind {
             | ChangeKind::StepReturned
             | ChangeKind::StepReopened
             | ChangeKind::Verification => (true, true),
-            // The step of a note did not change, and a value is a pointer.
+            // The step of a note did not change, and the details of a value include a pointer.
             ChangeKind::StepNoted | ChangeKind::Value => (false, false),
             _ => (false, true),
         }
@@ -175,13 +175,13 @@ impl Change {
         self.written = is_other.then_some((before, after));
     }
 
-    /// What changed.
+    /// The kind of the change.
     #[must_use]
     pub fn kind(&self) -> ChangeKind {
         self.kind
     }
 
-    /// A detail by its name, such as the `step` of a [`ChangeKind::StepFinished`].
+    /// Returns a detail by its name, such as the `step` of a [`ChangeKind::StepFinished`].
     ///
     /// # Examples
     ///
@@ -202,7 +202,7 @@ impl Change {
         details.find(|(known, _)| *known == name)?.1.as_deref()
     }
 
-    /// Whether it only reports what the later state lacks: something of the earlier state is gone.
+    /// Whether something of the earlier state is gone and nothing replaced it.
     ///
     /// # Examples
     ///
@@ -226,7 +226,7 @@ impl Change {
         }
     }
 
-    /// The texts that it reports: of the earlier state, and what is in the place of each in the later one.
+    /// The texts that the change reports: a text of the earlier state, and the one that replaced it in the later state.
     pub(super) fn texts(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let (details, pair) = match self.details.as_slice() {
             [details @ .., ("from", from), ("to", to)] => {
@@ -328,10 +328,10 @@ fn or_none(text: &Option<String>) -> String {
     line(text.as_deref().unwrap_or("none").chars())
 }
 
-/// The most characters of a text that are shown.
+/// The most characters of a text in a line.
 const MOST: usize = 120;
 
-/// A text on one line: characters that hide or that a terminal obeys are escaped, and a long text is shortened.
+/// A text on one line: hidden characters and those that control a terminal are escaped, and a long text is cut.
 fn line(mut text: impl Iterator<Item = char>) -> String {
     let mut line = String::new();
     for letter in text.by_ref().take(MOST) {

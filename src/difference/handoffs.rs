@@ -1,4 +1,4 @@
-//! What changed from one hand-off to another.
+//! The changes between two hand-offs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +31,7 @@ fn text(stamp: Option<&Timestamp>) -> Option<&str> {
     stamp.map(Timestamp::text)
 }
 
-/// What a checkpoint has one of.
+/// Changes of facts that a checkpoint has only once.
 fn facts(before: &Handoff, after: &Handoff) -> Vec<Change> {
     let status = |it: &Handoff| Some(it.status.as_str().to_owned());
     let stamp = |it: &Handoff| text(it.updated_at.as_ref()).map(str::to_owned);
@@ -54,7 +54,7 @@ fn facts(before: &Handoff, after: &Handoff) -> Vec<Change> {
     changes
 }
 
-/// The texts that came to a list, and those that went.
+/// The texts added to a list, and those removed from it.
 fn list(
     name: &'static str,
     (come, gone): (ChangeKind, ChangeKind),
@@ -71,7 +71,8 @@ fn list(
     changes
 }
 
-/// The texts that are more often in `these` than in `those`, each as often as it is more, in the order of `these`.
+/// The texts that occur more often in `these` than in `those`, each as often as the difference, in the order of
+/// `these`.
 fn more<'t>(
     these: impl Iterator<Item = &'t str>,
     those: impl Iterator<Item = &'t str>,
@@ -80,7 +81,7 @@ fn more<'t>(
     these.filter(move |text| !there.take(text))
 }
 
-/// How often each text is there.
+/// How often each text occurs.
 #[derive(Default)]
 struct Counts<'t>(HashMap<&'t str, usize>);
 
@@ -93,7 +94,7 @@ impl<'t> Counts<'t> {
         counts
     }
 
-    /// Takes one of these texts away, if there is one.
+    /// Takes one occurrence of the text away; returns whether there was one.
     fn take(&mut self, text: &str) -> bool {
         let count = self.0.get_mut(text).filter(|count| **count > 0);
         count.map(|count| *count -= 1).is_some()
@@ -103,7 +104,7 @@ impl<'t> Counts<'t> {
 // ---------------------------------------------------------------------------------------------------------------------
 // Steps
 
-/// The steps of a hand-off by their state. A step in progress that the plan also names counts once.
+/// The steps of a hand-off by their state. A step in progress that is also planned counts once.
 struct Steps<'h> {
     finished: Vec<&'h str>,
     open: Vec<&'h str>,
@@ -121,7 +122,7 @@ impl<'h> Steps<'h> {
         }
     }
 
-    /// Those that are there more often than in `other`.
+    /// The steps that occur more often than in `other`.
     fn more_than(&self, other: &Steps<'h>) -> Steps<'h> {
         let more = |these: &[&'h str], those: &[&'h str]| {
             more(these.iter().copied(), those.iter().copied()).collect()
@@ -134,7 +135,7 @@ impl<'h> Steps<'h> {
     }
 }
 
-/// Each step that came to a list is looked for among those that left another.
+/// Matches each step that was added to one list with one that was removed from another.
 fn steps(before: &Handoff, after: &Handoff) -> Vec<Change> {
     let (old, new) = (Steps::of(before), Steps::of(after));
     let (left, come) = (old.more_than(&new), new.more_than(&old));
@@ -176,7 +177,7 @@ fn steps(before: &Handoff, after: &Handoff) -> Vec<Change> {
             .with("note", begun.and_then(|it| it.note.as_deref()));
         changes.push(change);
     }
-    // A step that was planned all the time, and in progress as well, is not new in the plan.
+    // A step that was planned before and still is, but was in progress meanwhile, is not new in the plan.
     let (was, is) = (before.pending.iter(), after.pending.iter());
     let mut added = Counts::of(more(is.map(String::as_str), was.map(String::as_str)));
     for text in come.planned {
@@ -199,7 +200,7 @@ fn steps(before: &Handoff, after: &Handoff) -> Vec<Change> {
     changes
 }
 
-/// The notes on steps that were in progress and still are.
+/// Changed notes on steps that were in progress and still are.
 fn notes(before: &Handoff, after: &Handoff) -> Vec<Change> {
     let mut old: HashMap<&str, Vec<Option<&str>>> = HashMap::new();
     for item in before.in_progress.iter().rev() {
@@ -238,7 +239,7 @@ fn decisions(before: &Handoff, after: &Handoff) -> Vec<Change> {
     changes
 }
 
-/// The files of a hand-off: each once in order, and which are made or changed.
+/// The files of a hand-off: each once, in order, with those that are listed as created or modified.
 struct Files<'h> {
     all: Vec<&'h str>,
     created: HashSet<&'h str>,

@@ -1,8 +1,8 @@
-//! What changed between two states of a checkpoint.
+//! Differences between two states of a checkpoint.
 //!
-//! A [`Difference`] says in words what changed between the hand-offs: a step finished, a blocker raised, another agent.
-//! Every other value that changed is listed by its JSON pointer, so no change is silent, in a document of any format or
-//! of none.
+//! A [`Difference`] describes in words what changed between the hand-offs: a step finished, a blocker raised, another
+//! agent. Every other changed value is listed by its JSON pointer, so no change is silent, for documents of any format
+//! or of none.
 
 mod change;
 mod handoffs;
@@ -19,10 +19,9 @@ use crate::checkpoint::{Checkpoint, Handoff, Result, RuleContext, Timestamp, jud
 use crate::json::{Document, Node, pointer};
 use values::Delta;
 
-/// What changed from one state of a checkpoint to another.
+/// The changes from one state of a checkpoint to another.
 ///
-/// Its text has one line for each change; control characters are escaped and long texts are shortened. As data nothing
-/// is shortened.
+/// Its text has one line for each change, with control characters escaped and long texts cut. As data nothing is cut.
 ///
 /// # Examples
 ///
@@ -51,18 +50,17 @@ use values::Delta;
 pub struct Difference {
     /// The agent of the later state.
     pub by: Option<String>,
-    /// When the later state was made.
+    /// When the later state was saved.
     pub at: Option<Timestamp>,
-    /// The changes: first those between the hand-offs, then the values that these do not report. Empty if and only if
+    /// The changes: first those between the hand-offs, then the values that these do not cover. Empty if and only if
     /// both documents have the same value.
     pub changes: Vec<Change>,
-    /// Whether only the text changed: white space, the order of members, the spelling of strings, or members that are
-    /// given twice.
+    /// Whether only the text changed: white space, the order of members, the spelling of strings, or duplicate members.
     pub respelled: bool,
 }
 
 impl Difference {
-    /// What changed between two documents, by pointers alone.
+    /// Compares two documents by pointers alone.
     ///
     /// # Examples
     ///
@@ -79,9 +77,10 @@ impl Difference {
         Difference::new(values::deltas(before, after), before, after, Vec::new())
     }
 
-    /// What changed between two documents with these hand-offs.
+    /// Compares two documents with these hand-offs.
     ///
-    /// A changed value is listed by its pointer unless the words report its text as often as it changed.
+    /// A changed value is listed by its pointer unless the changes of the hand-offs report its text as often as it
+    /// changed.
     ///
     /// # Examples
     ///
@@ -121,11 +120,11 @@ impl Difference {
         }
     }
 
-    /// What changed between two checkpoints of this type.
+    /// Compares two checkpoints of this type.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unreadable`](crate::ErrorKind::Unreadable) when no value of the type can be made of one of them.
+    /// [`ErrorKind::Unreadable`](crate::ErrorKind::Unreadable) when one of them cannot be read as this type.
     pub fn of<C: Checkpoint>(before: &Document, after: &Document) -> Result<Difference> {
         let handoff = |document| -> Result<Handoff> {
             let current = read::<C>(document)?;
@@ -150,7 +149,7 @@ impl Difference {
         }
     }
 
-    /// Whether both states have the same value; their texts may differ, see [`respelled`](Difference::respelled).
+    /// Whether both states have the same value. Their texts may differ; see [`respelled`](Difference::respelled).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -169,7 +168,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Gives a change of the status the words that the document has for both, from the member of that name.
+/// Adds the document's own words to a change of the status, from its member `status`.
 fn report_status(deltas: &mut Vec<Delta<'_, '_>>, at: &str, changes: &mut [Change]) {
     let mut statuses = changes.iter_mut();
     let Some(status) = statuses.find(|change| change.kind() == ChangeKind::Status) else {

@@ -1,8 +1,9 @@
-//! Which changed values the words report, so that no change is listed twice.
+//! Decides which changed values the words report, so that no change is listed twice. "Words" are the changes between
+//! the hand-offs.
 //!
-//! Words and values are matched by their texts, since a hand-off does not keep where a text was read. A value is left
-//! out of the list only if the words report its texts as often as they changed. A format may derive its status and
-//! phase, so these words account only for a member with such a name.
+//! Words and values are matched by their texts, since a hand-off does not keep where a text was read. A value is
+//! omitted from the list only if the words report its texts as often as they changed. A format may derive its status
+//! and phase, so these words only account for members with such a name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,10 +11,10 @@ use super::values::Delta;
 use super::{Change, ChangeKind};
 use crate::json::{Kind, Node, pointer};
 
-/// A text of the earlier state, and the text of the later state that is in its place.
+/// A text of the earlier state, and the text of the later state that replaced it.
 type Texts = (Option<String>, Option<String>);
 
-/// The changes that list the values that the words do not report.
+/// The changes for the values that the words do not report.
 pub(super) fn rest(deltas: &[Delta<'_, '_>], words: &[Change]) -> Vec<Change> {
     let mut reported: HashMap<Texts, usize> = HashMap::new();
     let mut of_state: HashSet<Texts> = HashSet::new();
@@ -55,7 +56,7 @@ pub(super) fn rest(deltas: &[Delta<'_, '_>], words: &[Change]) -> Vec<Change> {
             changes.push(value(&delta.pointer, delta.before, delta.after));
             continue;
         }
-        // Beside what is reported of an element, its empty members say nothing.
+        // If other parts of an element are reported, its empty members add nothing.
         parts.retain(|part| part.pointer == delta.pointer || !part.is_empty());
         let rest = parts.iter();
         changes.extend(rest.map(|part| value(&part.pointer, part.before, part.after)));
@@ -67,7 +68,7 @@ fn owned((before, after): (Option<&str>, Option<&str>)) -> Texts {
     (before.map(str::to_owned), after.map(str::to_owned))
 }
 
-/// Whether the member at this pointer is named like a status or a phase.
+/// Whether the name of the member at this pointer suggests a status or a phase.
 fn names_a_state(pointer: &str) -> bool {
     let name = pointer.rsplit('/').next().unwrap_or_default();
     let name = name.to_ascii_lowercase();
@@ -84,7 +85,7 @@ fn value(pointer: &str, before: Option<Node<'_>>, after: Option<Node<'_>>) -> Ch
     Change::value(pointer, before, after)
 }
 
-/// A part of a value that changed: one without values in it.
+/// A part of a changed value that contains no other values.
 struct Part<'b, 'a> {
     pointer: String,
     before: Option<Node<'b>>,
@@ -92,7 +93,7 @@ struct Part<'b, 'a> {
 }
 
 impl Part<'_, '_> {
-    /// The texts of both states; none where one is no text, no number, and not absent or null.
+    /// The texts of both states. None unless each is a text, a number, `null` or absent.
     fn texts(&self) -> Option<Texts> {
         Some((text(self.before)?, text(self.after)?))
     }
@@ -117,7 +118,7 @@ fn text(node: Option<Node<'_>>) -> Option<Option<String>> {
     }
 }
 
-/// The parts of a value. Those of two scalars are one part, unless the words report each of them by itself.
+/// The parts of a value. Two scalars form one part, unless the words report each of them separately.
 fn parts<'b, 'a>(
     delta: &Delta<'b, 'a>,
     is_in_words: &dyn Fn(&Part<'b, 'a>) -> bool,
@@ -156,7 +157,7 @@ fn parts<'b, 'a>(
     parts
 }
 
-/// Visits the values in a value that have no values in them, or the value itself.
+/// Visits the values inside a value that contain no others, or the value itself.
 fn leaves<'n>(node: Node<'n>, at: &str, visit: &mut dyn FnMut(String, Node<'n>)) {
     let mut is_leaf = true;
     for (name, member) in node.members() {

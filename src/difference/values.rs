@@ -1,27 +1,27 @@
-//! Which values of two documents differ.
+//! Finds the values in which two documents differ.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::json::{Document, Kind, Node, pointer};
 
-/// A value that differs, as far down as both have something in common; one side has none where it is new or gone.
+/// The innermost differing value; one side is none if the value was added or removed.
 pub(super) struct Delta<'b, 'a> {
-    /// Where it is in the later document; where it was in the earlier one if it is gone.
+    /// The pointer in the later document; in the earlier one if the value was removed.
     pub(super) pointer: String,
     pub(super) before: Option<Node<'b>>,
     pub(super) after: Option<Node<'a>>,
 }
 
 impl Delta<'_, '_> {
-    /// Whether it has both states, and none of them has values in it.
+    /// Whether both states exist and are scalars.
     pub(super) fn is_scalar(&self) -> bool {
         let is_scalar = |node: Node<'_>| !matches!(node.kind(), Kind::Array | Kind::Object);
         self.before.is_some_and(is_scalar) && self.after.is_some_and(is_scalar)
     }
 }
 
-/// All values that differ, none if and only if the documents have the same value. Members are compared by name, and
-/// elements of arrays are found again where others came or went.
+/// All values that differ; none if and only if the documents have the same value. Members are compared by name, and
+/// elements of arrays are matched even when others were added or removed.
 pub(super) fn deltas<'b, 'a>(before: &'b Document, after: &'a Document) -> Vec<Delta<'b, 'a>> {
     let mut walk = Walk {
         old: before.at().to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn deltas<'b, 'a>(before: &'b Document, after: &'a Document) -> Vec<D
 }
 
 struct Walk<'b, 'a> {
-    /// Pointers to the two values that are compared.
+    /// The pointers to the two values that are compared.
     old: String,
     new: String,
     deltas: Vec<Delta<'b, 'a>>,
@@ -53,7 +53,7 @@ impl<'b, 'a> Walk<'b, 'a> {
         }
     }
 
-    /// Compares what stands under these two tokens.
+    /// Compares the values at these two tokens.
     fn step(&mut self, old: &str, before: Node<'b>, new: &str, after: Node<'a>) {
         let lengths = (self.old.len(), self.new.len());
         self.old = pointer::join(&self.old, old);
@@ -80,7 +80,7 @@ impl<'b, 'a> Walk<'b, 'a> {
     }
 
     fn objects(&mut self, before: Node<'b>, after: Node<'a>) {
-        // Two names that differ only where they have half of a surrogate pair can read the same.
+        // Two names that differ only in half of a surrogate pair can read the same.
         let mut by_name: HashMap<_, VecDeque<_>> = HashMap::new();
         for (position, (name, member)) in before.members().enumerate() {
             by_name
@@ -127,7 +127,8 @@ impl<'b, 'a> Walk<'b, 'a> {
         }
     }
 
-    /// Elements between others that both arrays have: those that look like the same element are compared.
+    /// Compares the elements between matched ones: elements in the same position are compared if they look like the
+    /// same one.
     fn gap(&mut self, start: usize, old: (usize, &[Node<'b>]), new: (usize, &[Node<'a>])) {
         let mut gone = old.1.iter().enumerate();
         let mut come = new.1.iter().enumerate();
@@ -152,8 +153,8 @@ impl<'b, 'a> Walk<'b, 'a> {
     }
 }
 
-/// Whether two elements in the same place are worth comparing: of objects, those that are empty or have one of the first
-/// members in common, which say what it is.
+/// Whether two elements in the same position are worth comparing. Two objects are if both are empty, or if one of their
+/// first members, which usually identify them, is equal.
 fn is_another_state(before: Node<'_>, after: Node<'_>) -> bool {
     const COMPARED: usize = 16;
     if before.kind() != Kind::Object || after.kind() != Kind::Object {
@@ -168,8 +169,8 @@ fn is_another_state(before: Node<'_>, after: Node<'_>) -> bool {
         })
 }
 
-/// Pairs of elements with the same text, in the order of both arrays: of the first with the first, the second with the second, those
-/// that are the most in one order.
+/// Pairs of elements with equal texts. Equal texts are paired in order; of these pairs the longest sequence that is in
+/// the order of both arrays.
 fn common_run(old: &[Node<'_>], new: &[Node<'_>]) -> Vec<(usize, usize)> {
     let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (i, node) in old.iter().enumerate() {
@@ -182,9 +183,9 @@ fn common_run(old: &[Node<'_>], new: &[Node<'_>]) -> Vec<(usize, usize)> {
     longest_ascending(&counterparts.collect::<Vec<_>>())
 }
 
-/// The longest run of these pairs whose first numbers ascend.
+/// The longest sequence of these pairs whose first numbers ascend.
 fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // The pair that ends the run of each length, and of each pair the one before it in its run.
+    // For each length the pair that ends its sequence, and for each pair the previous one in its sequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::new();
     for (at, (first, _)) in pairs.iter().enumerate() {

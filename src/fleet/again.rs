@@ -1,4 +1,4 @@
-//! Rows of an earlier scan whose checkpoints are as they were.
+//! Reuses rows of an earlier scan for checkpoints that did not change.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::liveness::Liveness;
 use crate::store::{Listed, ListedLedger};
 
 impl Scan<'_> {
-    /// The row of a file that is as it was in the earlier scan, judged at the present time; to be
-    /// [completed](Scan::complete).
+    /// The row of a file that did not change since the earlier scan, judged at the present time. The caller still has
+    /// to [complete](Scan::complete) it.
     pub(super) fn file_again(&self, path: &Path, around: &Surroundings) -> Option<Row> {
         let row = *self.before?.files.get(path.as_os_str())?;
         let kept = row.kept.as_ref()?;
@@ -39,7 +39,7 @@ impl Scan<'_> {
         self.again(row)
     }
 
-    /// The same of a key in a store.
+    /// The row of a key in a store that did not change since the earlier scan, like [`file_again`](Scan::file_again).
     pub(super) fn key_again(&self, listed: &Listed) -> Option<Row> {
         let key = (self.project, listed.key.as_str());
         let row = *self.before?.keys.get(&key)?;
@@ -57,7 +57,7 @@ impl Scan<'_> {
 
     fn again(&self, row: &Row) -> Option<Row> {
         let again = row.kept.as_ref()?.again.as_ref()?;
-        // Its plan is another one once it waits no more.
+        // Once the wait is over, the task has another plan.
         if let Some(waiting) = &row.waiting
             && waiting.is_over(self.now)
         {
@@ -83,7 +83,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether a file is this version.
+/// Whether a file has this version.
 fn is(path: &Path, version: Option<&FileStamp>) -> bool {
     let found = fsio::look(path).ok().flatten();
     found.map(|found| FileStamp::of(&found)).as_ref() == version

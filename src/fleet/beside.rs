@@ -1,4 +1,4 @@
-//! What a store keeps beside a checkpoint: its claim, the state that it had, and the steps that moved out of it.
+//! Reads what a store keeps beside a checkpoint: its claim, its last saved state, and its dropped items.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,20 +20,21 @@ use crate::registry::Format;
 use crate::staleness::Reason;
 use crate::store::{CheckpointStore, FileOptions, FileStore};
 
-/// What a store keeps beside a checkpoint.
+/// What a store keeps beside a checkpoint, as far as a row needs it.
 pub(super) struct Beside {
     /// The last claim, or why the claims cannot be read.
     pub(super) claim: std::result::Result<Option<Claim>, String>,
-    /// Whether an older state came back.
+    /// The reason if an older state came back.
     pub(super) rolled_back: Option<Reason>,
-    /// How many finished steps are not where the checkpoint states that they are.
+    /// How many dropped steps are not where the checkpoint states that they are.
     pub(super) elsewhere_missing: u64,
-    /// Whether the checkpoint is what its store saved last, so that a change of what is beside it changes nothing.
+    /// Whether the checkpoint is the state that its store saved last. Then a change of the files beside it changes no
+    /// verdict.
     pub(super) is_as_saved: bool,
 }
 
 impl Beside {
-    /// Of a checkpoint for which no store keeps anything.
+    /// For a checkpoint without a store.
     pub(super) fn without_store(handoff: &Handoff) -> Beside {
         Beside {
             claim: Ok(None),
@@ -43,7 +44,7 @@ impl Beside {
         }
     }
 
-    /// Of the state with this hand-off under a key.
+    /// For the state with this hand-off under a key.
     pub(super) fn of(
         store: &dyn CheckpointStore,
         key: &Key,
@@ -64,7 +65,7 @@ impl Beside {
         let handoff_of = |document: &Document| Some(open(document)?.handoff);
         Beside {
             claim: claim.map_or_else(|| claim_of(store.claimed(key)), Ok),
-            // `ckpt history` reports a history that cannot be listed; the row is shown all the same.
+            // `ckpt history` reports a history that cannot be listed; the row is shown without it.
             rolled_back: rolled_back.ok().flatten(),
             elsewhere_missing: missing(store, key, handoff, &handoff_of),
             is_as_saved,
@@ -81,7 +82,8 @@ fn claim_of(claimed: Result<Option<Claim>>) -> std::result::Result<Option<Claim>
     }
 }
 
-/// How many finished steps are not in the dropped log, counted as `resume` of [`Checkpoints`](crate::Checkpoints) does.
+/// How many dropped steps are missing from the dropped log, counted as in `resume` of
+/// [`Checkpoints`](crate::Checkpoints).
 fn missing(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -95,7 +97,7 @@ fn missing(
         .beside()
         .newest_dropped(key, NEWEST)
         .unwrap_or_default();
-    // A longer log was read in part.
+    // A log this long was read only in part, so nothing is known to be missing.
     if dropped.len() >= NEWEST {
         return 0;
     }
@@ -107,8 +109,8 @@ fn missing(
 }
 
 impl Scan<'_> {
-    /// Adds the tasks of a folder that were claimed and have no checkpoint: their agents may have died before the
-    /// first one.
+    /// Adds the tasks of a folder that are claimed and have no checkpoint: their agents may have died before the first
+    /// save.
     pub(super) fn claims_alone(&mut self, folder: &Path, records: &BTreeSet<OsString>) {
         for record in records {
             let name = record.to_str().and_then(|name| name.strip_suffix(".json"));
@@ -116,7 +118,7 @@ impl Scan<'_> {
                 continue;
             };
             let path = folder.join(name);
-            // A file that is there is reported with the files of the folder, whether or not it can be read.
+            // A file that exists is reported with the files of the folder, readable or not.
             if matches!(fsio::look(&path), Ok(None)) {
                 self.claim_alone(&path);
             }
@@ -138,7 +140,7 @@ impl Scan<'_> {
         self.claim_of_key(place, (&store, &key), None, format.as_ref(), &was_archived);
     }
 
-    /// Adds the task of a key that was claimed and has no checkpoint; `task` is its name, where that is not the key.
+    /// Adds the task of a key that is claimed and has no checkpoint. `task` is its name if that is not the key.
     pub(super) fn claim_of_key(
         &mut self,
         at: Place,
@@ -156,7 +158,8 @@ impl Scan<'_> {
                 return self.findings.push(finding);
             }
         };
-        // A task that ended since, and whose checkpoint was archived or deleted, was begun. File systems stamp coarsely.
+        // If a checkpoint was archived or deleted since the claim, the task was begun. The second allows for coarse
+        // file times.
         let since = SystemTime::from(claim.since - TimeDelta::seconds(1));
         let entries = store.states(key).unwrap_or_default();
         let mut entries = entries.iter();
@@ -183,7 +186,7 @@ impl Scan<'_> {
     }
 }
 
-/// Whether the checkpoint of a file was archived in a state that was saved since then.
+/// Whether the checkpoint of a file was archived, in a state saved since this time.
 fn was_archived(path: &Path, layout: &Layout, since: SystemTime) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     let stem = stem.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Texts of bounded length, so that a row does not grow with its document.
+//! Bounds the length of texts, so that the size of a row does not depend on its document.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -9,32 +9,32 @@ use crate::is_blank;
 const MOST_BYTES: usize = 256;
 /// The most bytes of a message.
 const MOST_OF_A_MESSAGE: usize = 4096;
-/// The longest text that can be a stamp.
+/// The most bytes of a stamp.
 const MOST_OF_A_STAMP: usize = 64;
 const CUT: &str = "…";
 
-/// A text of at most 256 bytes.
+/// Cuts a text to 256 bytes.
 pub(super) fn text(text: &str) -> String {
     within(text, MOST_BYTES)
 }
 
-/// The first few of such texts.
+/// Keeps the first few texts, each cut to 256 bytes.
 pub(super) fn texts(texts: &[String]) -> Vec<String> {
     const MOST: usize = 6;
     texts.iter().take(MOST).map(|it| text(it)).collect()
 }
 
-/// A text of at most 256 bytes, where it says something.
+/// Cuts a text to 256 bytes; `None` if it is blank.
 pub(super) fn said(said: Option<&str>) -> Option<String> {
     said.filter(|said| !is_blank(said)).map(text)
 }
 
-/// A message of at most 4 KiB.
+/// Cuts a message to 4 KiB.
 pub(super) fn message(text: &str) -> String {
     within(text, MOST_OF_A_MESSAGE)
 }
 
-/// A stamp of at most 64 bytes: a longer text is none.
+/// Cuts the text of a stamp to 64 bytes; a longer one is no time.
 pub(super) fn stamp(stamp: &Timestamp) -> Timestamp {
     if stamp.text().len() <= MOST_OF_A_STAMP {
         stamp.clone()

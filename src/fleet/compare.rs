@@ -1,5 +1,5 @@
-//! Rows against each other: checkpoints of one task or one agent, work that was taken over, and files that several
-//! agents changed.
+//! Compares rows with each other: finds checkpoints of one task or one agent, work that was taken over, and files that
+//! several agents changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -13,28 +13,28 @@ use crate::registry::{Format, Formats};
 // ---------------------------------------------------------------------------------------------------------------------
 // Checkpoints of one task or one agent
 
-/// A file that is the same in every checkout of a repository: the folder in it, the name, and the slot of a host file.
+/// A file as it is found in every checkout of a repository: its folder, its name, and the slot in a host file.
 type CheckoutFile<'r> = (&'r InRepository, &'r OsStr, &'r str);
 
-/// An id: its project, its format, and the name of the file for it.
+/// An id: the index of its project, its format, and the file name for the id.
 type Id = (usize, &'static str, String);
 
-/// The id of an agent, and the task it was at: it may be at another by now.
+/// The id of an agent and its task at that time; the agent may have another task by now.
 type Work = (Id, Option<String>);
 
-/// The checkpoints by what makes two of them one task.
+/// Groups of checkpoints that belong to one task or agent.
 pub(super) struct Copies {
     by_id: BTreeMap<Id, Holders>,
-    /// Tasks in the main checkout and in a worktree.
+    /// Tasks found in several checkouts of a repository.
     of_checkouts: Vec<Vec<usize>>,
-    /// Tasks in a folder and in a copy of that folder.
+    /// Tasks found in a folder and in a copy of that folder.
     of_traces: Vec<Vec<usize>>,
 }
 
-/// The checkpoints that have one id.
+/// The checkpoints with one id.
 struct Holders {
     id: String,
-    /// Whether the id is that of the agent: then the checkpoint belongs to its agent.
+    /// Whether the id is the agent's, so that the checkpoint belongs to an agent and not to a task.
     is_agent: bool,
     rows: Vec<usize>,
 }
@@ -69,7 +69,7 @@ impl Copies {
             let (Some(id), Some(format)) = (&kept.id, format) else {
                 continue;
             };
-            // All spellings of an id have one file.
+            // All spellings of an id have the same file name.
             let file = (format.layout().file_name)(id);
             let name = file.unwrap_or_else(|_| id.to_string());
             let holders = by_id.entry((kept.project, format.name(), name));
@@ -92,7 +92,7 @@ impl Copies {
 
     /// A finding for each group of checkpoints of one task or one agent.
     pub(super) fn findings(&self, rows: &[Row]) -> Vec<Finding> {
-        // The groups that each row is in: no group is compared with all others.
+        // The groups of each row, so that a group is compared only with those that share a row.
         let mut groups: HashMap<usize, Vec<&[usize]>> = HashMap::new();
         let mut findings = Vec::new();
         let several = self.by_id.values().filter(|holders| holders.rows.len() > 1);
@@ -109,7 +109,7 @@ impl Copies {
             }
         }
         for group in self.of_checkouts.iter().chain(&self.of_traces) {
-            // Copies have several traces in common, and often an id or a checkout as well.
+            // Copies share several traces, and often an id or a checkout as well.
             let is_part_of = |known: &&[usize]| {
                 let mut rows = group.iter();
                 rows.all(|row| known.binary_search(row).is_ok())
@@ -133,7 +133,7 @@ impl Copies {
         findings
     }
 
-    /// Marks the checkpoints whose work another agent took over, as the checkpoint of that agent states.
+    /// Marks the checkpoints whose work another agent took over, as that agent's checkpoint states.
     pub(super) fn mark_taken_over(&self, rows: &mut [Row], formats: &Formats) -> Vec<Finding> {
         let newest = self.newest_successors(rows, formats);
         let mut findings = Vec::new();
@@ -165,14 +165,14 @@ impl Copies {
                     poisoned: false,
                 });
                 old.state = RowState::TakenOver { by };
-                // Of what it was nothing is left in the row.
+                // The row no longer describes its own checkpoint, so nothing of that is kept.
                 old.kept = None;
             }
         }
         findings
     }
 
-    /// For each agent from which others took over, and each task, the row of those that changed last.
+    /// For each agent and task that others took over, the row of the successor that changed last.
     fn newest_successors(&self, rows: &[Row], formats: &Formats) -> BTreeMap<Work, usize> {
         let mut newest: BTreeMap<Work, usize> = BTreeMap::new();
         for ((project, format, name), holders) in &self.by_id {
@@ -202,14 +202,14 @@ impl Copies {
     }
 }
 
-/// The rows of checkpoints, by number, with what they keep.
+/// The rows of checkpoints with their indexes and what they keep.
 fn kept(rows: &[Row]) -> impl Iterator<Item = (usize, &Row, &Kept)> {
     let rows = rows.iter().enumerate();
     rows.filter_map(|(number, row)| Some((number, row, row.kept.as_deref()?)))
 }
 
-/// Tasks in the main checkout and in a worktree: one of the two is old, and an agent that goes on from it repeats
-/// steps. A task that is finished everywhere has a copy in each checkout.
+/// Finds tasks in several checkouts of a repository. All but one are old, and an agent that resumes from an old one
+/// repeats steps. A task that is finished in all of them is no finding: every checkout has a copy of the file.
 fn of_checkouts(
     by_checkout: &BTreeMap<CheckoutFile<'_>, Vec<InCheckout>>,
     rows: &[Row],
@@ -217,7 +217,7 @@ fn of_checkouts(
     let groups = by_checkout.values().filter_map(|copies| {
         let group: Vec<usize> = copies.iter().map(|copy| copy.row).collect();
         let first = copies.first()?.project;
-        // Those are compared by their id.
+        // Checkpoints with ids in one project are compared by their ids.
         let have_id = copies.iter().all(|it| it.has_id && it.project == first);
         let is_single = copies.len() < 2 || have_id;
         (!is_single && !are_finished(&group, rows)).then_some(group)
@@ -225,7 +225,7 @@ fn of_checkouts(
     groups.collect()
 }
 
-/// Tasks in a folder and in a copy of that folder, those with the most places first.
+/// Finds tasks in a folder and in a copy of that folder; those in the most places come first.
 fn of_traces(mut traces: Vec<(u64, usize)>, rows: &[Row]) -> Vec<Vec<usize>> {
     traces.sort_unstable();
     traces.dedup();
@@ -240,8 +240,8 @@ fn of_traces(mut traces: Vec<(u64, usize)>, rows: &[Row]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Hashes of what a checkpoint has in common only with copies of its file: its key with a step and the time when that
-/// was finished, or its whole text. Two tasks that have only their key in common are two.
+/// Hashes of what only copies of a checkpoint share: the key with a finished step and its time, and the whole text. Two
+/// checkpoints that share only a key are two tasks.
 pub(super) fn traces(
     format: &Format,
     key: &Key,
@@ -266,14 +266,14 @@ pub(super) fn traces(
     steps.chain([whole]).collect()
 }
 
-/// Finds in two passes which of many hashes may be there more than once: most are not, and need not be sorted.
+/// Finds in two passes which of many hashes may occur more than once. Most occur once and need not be sorted.
 struct Repeated {
     once: Vec<u64>,
     twice: Vec<u64>,
 }
 
 impl Repeated {
-    /// For so many hashes; of those that are there once a twentieth seem to be there twice.
+    /// For `count` hashes. About one in twenty hashes that occur once is reported as repeated.
     fn new(count: usize) -> Repeated {
         let words = (count / 4).next_power_of_two().max(16);
         Repeated {
@@ -312,7 +312,7 @@ fn time(row: &Row) -> Option<chrono::DateTime<chrono::FixedOffset>> {
     row.updated_at.as_ref()?.time()
 }
 
-/// Where these rows are, the one that changed last first.
+/// The places of these rows, the one that changed last first.
 fn places(group: &[usize], rows: &[Row]) -> Vec<String> {
     let mut rows: Vec<&Row> = group.iter().filter_map(|row| rows.get(*row)).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(time(row)));
@@ -327,18 +327,18 @@ const MOST_FILES: usize = 1000;
 /// The longest path that is compared, in bytes.
 const LONGEST: usize = 1024;
 
-/// The files of a checkpoint in this project that are compared.
+/// The files of a checkpoint that are compared with other checkpoints of this project.
 pub(super) fn compared_files(project: usize, files: &[String]) -> Files {
     let files = files.iter().filter(|file| file.len() <= LONGEST);
     Files::of(files.take(MOST_FILES), push_normalized, |path| {
         let mut hasher = DefaultHasher::new();
         (project_of(path, project), path).hash(&mut hasher);
-        // Half of it tells enough paths apart.
+        // 32 bits distinguish enough paths.
         hasher.finish() as u32
     })
 }
 
-/// The project of a path: an absolute one is the same file in all of them.
+/// The project of a path. An absolute path is the same file in all projects.
 fn project_of(path: &str, project: usize) -> usize {
     match path.starts_with('/') {
         true => usize::MAX,
@@ -346,7 +346,7 @@ fn project_of(path: &str, project: usize) -> usize {
     }
 }
 
-/// Files that are named by several checkpoints whose agents may be at work, with all rows that do.
+/// Files named by several checkpoints whose agents may be working, with the indexes of their rows.
 pub(super) struct SharedFiles(Vec<(String, Vec<usize>)>);
 
 impl SharedFiles {
@@ -372,7 +372,7 @@ impl SharedFiles {
         SharedFiles(files.collect())
     }
 
-    /// A finding for each group of agents, with all files that they share.
+    /// One finding for each group of agents, with all files that they share.
     pub(super) fn findings(self, rows: &[Row]) -> Vec<Finding> {
         let mut groups: BTreeMap<Vec<usize>, Vec<String>> = BTreeMap::new();
         for (path, group) in self.0 {
@@ -395,8 +395,8 @@ impl SharedFiles {
     }
 }
 
-/// Whether these are several agents. One agent may have several tasks, and an agent that took over has the files of the
-/// one before.
+/// Whether these rows belong to different agents. One agent may have several tasks, and a successor has the files of
+/// its predecessor.
 fn are_several(group: &[usize], rows: &[Row]) -> bool {
     let mut rows = group.iter().filter_map(|row| rows.get(*row));
     let Some(first) = rows.next() else {
@@ -409,7 +409,7 @@ fn are_several(group: &[usize], rows: &[Row]) -> bool {
     rows.any(|it| name(first) != name(it) && !follows(first, it) && !follows(it, first))
 }
 
-/// The agent of a row.
+/// The name of the agent of a row.
 fn name(row: &Row) -> String {
     if row.agent_is_role
         && let (Some(agent), Some(task)) = (&row.agent, &row.task)
@@ -420,7 +420,7 @@ fn name(row: &Row) -> String {
     name.cloned().unwrap_or_else(|| row.place.to_string())
 }
 
-/// Adds a path as all agents would write it: `./src//a.rs` and `src\a.rs` are `src/a.rs`.
+/// Appends a normalized path: `./src//a.rs` and `src\a.rs` become `src/a.rs`.
 fn push_normalized(text: &mut String, path: &str) {
     let start = text.len();
     if path.starts_with('/') {
@@ -481,7 +481,8 @@ mod tests {
         let began = std::time::Instant::now();
         let found = copies.mark_taken_over(&mut rows, &Formats::default());
         assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
-        // All but the last, and those whose successor changed before them: the clock of this test has 24 hours.
+        // All but the last, and those whose successor has an earlier stamp: the stamps of this test wrap after 24
+        // hours.
         assert_eq!(found.len(), AGENTS - 1 - AGENTS / (24 * 60));
     }
 }

@@ -1,4 +1,4 @@
-//! What happened between two scans of a fleet.
+//! The events between two scans of a fleet.
 
 use std::collections::HashMap;
 
@@ -10,33 +10,33 @@ use super::{Fleet, Place, Row, RowState};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// What happened.
+    /// The kind of the event.
     pub event: EventKind,
-    /// Where.
+    /// Where it happened.
     #[serde(flatten)]
     pub place: Place,
     /// The agent of the row.
     pub agent: Option<String>,
     /// The task of the row.
     pub task: Option<String>,
-    /// The result before; `None` where there was no row.
+    /// The result before; `None` if there was no row.
     pub was: Option<&'static str>,
-    /// The result now; `None` where there is no row any more.
+    /// The result now; `None` if the row is gone.
     pub is: Option<&'static str>,
     /// The event in one line, for a person.
     pub text: String,
-    /// The protocol's own message about an agent that is late or stalled, where it has one.
+    /// The message that the protocol defines about a late or stalled agent, if it does.
     pub message: Option<String>,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A row is there that was not.
+    /// A new row.
     Appeared,
-    /// A row is there no more.
+    /// A row of the earlier scan is gone.
     Gone,
     /// A checkpoint was written.
     Changed,
@@ -50,7 +50,7 @@ pub enum EventKind {
     Finished,
     /// An agent that was late, stalled or stuck is active again.
     Recovered,
-    /// A result turned into another one.
+    /// A result changed in another way.
     Turned,
 }
 
@@ -73,11 +73,11 @@ impl EventKind {
 }
 
 impl Fleet {
-    /// What happened since an earlier scan of the same sources, in the order of the rows.
+    /// Returns what happened since an earlier scan of the same sources, in the order of the rows.
     ///
-    /// It depends on the two scans alone. A row that both have gives *changed* when its document changed, and its new
-    /// result when that changed. A row that appears also gives its result when it is late, stalled, stuck or finished.
-    /// Where a host file is damaged or mended, each of its slots turns.
+    /// The result depends only on the two scans. A row in both gives *changed* if its document changed, and its new
+    /// result if that changed. A new row also gives its result if it is late, stalled, stuck or finished. When a host
+    /// file is damaged or repaired, each of its slots gives *turned*.
     ///
     /// # Examples
     ///
@@ -151,7 +151,7 @@ impl Fleet {
 
 type Identity<'r> = (&'r Place, Option<&'r str>, Option<&'r str>);
 
-/// What makes two rows the same: their place; a row without one is known by its task or agent.
+/// The identity of a row: its place, and for a row without a checkpoint also its task and agent.
 fn identity(row: &Row) -> Identity<'_> {
     if is_there(row) {
         (&row.place, None, None)
@@ -160,7 +160,7 @@ fn identity(row: &Row) -> Identity<'_> {
     }
 }
 
-/// Whether the row is of a checkpoint, not of one that should be there: that is gone when it comes.
+/// Whether the row is a checkpoint. Rows that stand for a checkpoint which does not exist yet are replaced by it.
 fn is_there(row: &Row) -> bool {
     !matches!(
         row.state,
@@ -175,12 +175,12 @@ fn is_damaged(row: &Row) -> bool {
     )
 }
 
-/// Whether a row is of a slot of the file that the other row is of as a whole.
+/// Whether the first row is a slot of the host file that the second row stands for.
 fn is_slot_of(slot: &Row, host: &Row) -> bool {
     slot.place.slot.is_some() && host.place.slot.is_none() && slot.place.file == host.place.file
 }
 
-/// The row of a host file that was damaged, and that has this slot now.
+/// The earlier row of the damaged host file that now has this slot.
 fn damaged_host<'r>(before: &'r Fleet, row: &Row) -> Option<&'r Row> {
     let mut damaged = before.rows.iter().filter(|was| is_damaged(was));
     row.place.slot.as_ref()?;
@@ -216,7 +216,7 @@ fn event(kind: EventKind, was: Option<&Row>, row: &Row) -> Event {
     }
 }
 
-/// The agent and the task, or the place where neither is known.
+/// The agent and the task, or the place if neither is known.
 fn name(row: &Row) -> String {
     match (&row.agent, &row.task) {
         (Some(agent), Some(task)) => format!("{agent}, {task}"),

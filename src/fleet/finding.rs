@@ -1,4 +1,4 @@
-//! What does not go together.
+//! Contradictions between the checkpoints of a fleet, or between a checkpoint and its surroundings.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use serde::Serialize;
 use crate::staleness::Reason;
 use crate::store::EntryId;
 
-/// Something that does not go together. Places read as those of rows.
+/// A contradiction that a scan found. Places are written as in rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finding {
-    /// An agent that has one checkpoint has two: a finished agent looks crashed, or two sessions run.
+    /// An agent that should have one checkpoint has several: a finished agent looks crashed, or two sessions run.
     SameAgent {
         /// The agent.
         agent: String,
         /// Where.
         places: Vec<String>,
     },
-    /// One id is in two checkpoints.
+    /// Several checkpoints have one id.
     SameKey {
         /// The id.
         key: String,
         /// Where.
         places: Vec<String>,
     },
-    /// An older state of a checkpoint came back without the store, as `git checkout` and `git stash` do.
+    /// An older state of a checkpoint came back without the store, as after `git checkout` or `git stash`.
     RolledBack {
         /// Where.
         place: String,
@@ -35,19 +35,19 @@ pub enum Finding {
         later: Option<EntryId>,
         /// When it was last saved.
         saved: DateTime<Utc>,
-        /// Whether the state of that save is an entry of the history.
+        /// Whether the history has the state of that save.
         last_is_kept: bool,
     },
-    /// A place of a host file is for another task by now, and still has the checkpoint of the last one.
+    /// A slot of a host file is now for another task, but still holds the checkpoint of the former one.
     OfAnotherTask {
         /// Where.
         place: String,
         /// The task of the checkpoint.
         task: String,
-        /// The task that the place is for.
+        /// The task that the slot is for.
         place_is_for: String,
     },
-    /// Another agent took the work over and has a checkpoint of its own: this one is no longer updated.
+    /// Another agent took the work over into its own checkpoint, so this one is no longer updated.
     TakenOver {
         /// Where.
         place: String,
@@ -55,21 +55,21 @@ pub enum Finding {
         agent: String,
         /// The agent that has it.
         by: String,
-        /// Where that one's checkpoint is.
+        /// Where the other agent's checkpoint is.
         now_in: String,
     },
-    /// A task states that it is finished, and is not.
+    /// A task states that it is finished, but work is left.
     FinishedWithWorkLeft {
         /// Where.
         place: String,
-        /// How much is done, in whole percent, where it is known.
+        /// How much is done, in whole percent, if known.
         percent: Option<u8>,
         /// How many steps are left.
         steps: usize,
-        /// The first of them.
+        /// The first of these steps.
         left: Vec<String>,
     },
-    /// A claim ran out before its holder made a checkpoint: the task was not begun.
+    /// A claim expired before its holder saved a checkpoint: the task was not begun.
     NeverBegun {
         /// Where the checkpoint would be.
         place: String,
@@ -77,10 +77,10 @@ pub enum Finding {
         task: String,
         /// The holder of the claim.
         owner: String,
-        /// When the claim ran out.
+        /// When the claim expired.
         at: DateTime<Utc>,
     },
-    /// Agents that are not finished made or changed the same files.
+    /// Agents that are not finished created or changed the same files.
     SharedPaths {
         /// The agents.
         agents: Vec<String>,
@@ -89,36 +89,36 @@ pub enum Finding {
         /// The files.
         paths: Vec<String>,
     },
-    /// Items could not be read; they count as work.
+    /// Items could not be read; they count as open work.
     UnreadableItems {
         /// Where.
         place: String,
-        /// Which, each with the reason.
+        /// The items, each with the reason.
         items: Vec<String>,
     },
-    /// Work is recorded as done, and planned.
+    /// Steps are listed both as done and as planned.
     DoneAndPlanned {
         /// Where.
         place: String,
-        /// Which.
+        /// The steps.
         steps: Vec<String>,
     },
-    /// A task is finished, and a claim on it still stands.
+    /// A task is finished, but a claim on it is still in force.
     FinishedButClaimed {
         /// Where.
         place: String,
         /// The holder of the claim.
         owner: String,
-        /// Until when.
+        /// When the claim expires.
         until: DateTime<Utc>,
     },
-    /// A claim ran out, and the task is not finished: no agent has it.
+    /// A claim expired and the task is not finished: no agent has it.
     ClaimRanOut {
         /// Where.
         place: String,
         /// The holder of the claim.
         owner: String,
-        /// When it ran out.
+        /// When the claim expired.
         at: DateTime<Utc>,
     },
     /// The record of claims could not be read, so it is not known which agent may write.
@@ -135,27 +135,27 @@ pub enum Finding {
         /// Why.
         reason: String,
     },
-    /// A story's checkpoint is in another stage than its pipeline's state.
+    /// A story's checkpoint and its pipeline's state name different stages.
     StageMismatch {
         /// Where.
         place: String,
         /// The stage of the checkpoint.
         stage: String,
-        /// The stage or state in the pipeline's state.
+        /// The stage or status in the pipeline's state.
         state: String,
     },
-    /// The name of a file is not UTF-8, so its place is not written as it is.
+    /// The name of a file is not UTF-8, so its place is not written exactly.
     NameNotUtf8 {
-        /// Where, with `\u{fffd}` for what is not UTF-8.
+        /// Where, with `\u{fffd}` for bytes that are not UTF-8.
         place: String,
     },
-    /// The id inside is not that of the file or key it is kept under.
+    /// The id inside differs from the name of the file or the key.
     KeyMismatch {
         /// Where.
         place: String,
         /// The id inside.
         id: String,
-        /// What is expected under that id, or what is wrong.
+        /// What is expected for that id, or what is wrong.
         expected: String,
     },
 }
@@ -295,7 +295,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The most that a sentence lists.
+/// The most items that a sentence lists.
 pub(super) const MOST_LISTED: usize = 5;
 
 fn some(all: &[String]) -> String {
@@ -305,7 +305,7 @@ fn some(all: &[String]) -> String {
     }
 }
 
-/// The first of a list that is itself the start of a longer one.
+/// The first items of a list that may itself have been cut.
 fn first(all: &[String]) -> String {
     let more = if all.len() > MOST_LISTED {
         " and more"

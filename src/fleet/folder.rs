@@ -1,4 +1,4 @@
-//! The checkpoints of a folder and its sub-folders, one file at a time.
+//! Reads the checkpoints of a folder and its sub-folders, one file at a time.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -25,40 +25,40 @@ use crate::store::{
     LEDGER_FOLDER, TaskContext, ledger_mark, ledger_name,
 };
 
-/// What is known of a folder before its files are read.
+/// What a scan knows of a folder before it reads the files.
 #[derive(Default)]
 pub(super) struct Surroundings {
-    /// What the rules of each format take from other files that lie here.
+    /// What the rules of each format read from other files in the folder.
     inputs: Mutex<HashMap<&'static str, Inputs>>,
     /// Whether a store keeps claims or history here.
     pub(super) has_store: bool,
-    /// The records of claims that are here; `None` where these cannot be listed, so that each has to be looked for.
+    /// The names of the claim files; `None` if they cannot be listed, so that each must be looked up.
     claims: Option<BTreeSet<OsString>>,
-    /// The ledgers that are here, in the same way.
+    /// The names of the ledgers, or `None` likewise.
     ledgers: Option<BTreeSet<OsString>>,
-    /// The dropped logs that are here, with the marks of ledgers, in the same way.
+    /// The names of the dropped logs and of the marks of ledgers, or `None` likewise.
     marks: Option<BTreeSet<OsString>>,
-    /// Where the folder is in a repository.
+    /// The position of the folder in a repository.
     checkout: Option<Arc<InRepository>>,
-    /// Whether the caller states that there is a checkpoint here.
+    /// Whether the caller named a file here, and so states that it is a checkpoint.
     is_named: bool,
 }
 
 impl Surroundings {
-    /// The record of the claims on a file, where there may be one.
+    /// The path of the claim file of a checkpoint, if there may be one.
     pub(super) fn claims_of(&self, path: &Path) -> Option<PathBuf> {
         let mut name = path.file_name()?.to_owned();
         name.push(".json");
         beside(path, CLAIMS_FOLDER, name, self.claims.as_ref())
     }
 
-    /// The ledger of a file, or of a slot of a host file, where there may be one.
+    /// The path of the ledger of a file, or of a slot of a host file, if there may be one.
     pub(super) fn ledger_of(&self, path: &Path, slot: Option<&str>) -> Option<PathBuf> {
         let name = ledger_name(path.file_name()?, slot);
         beside(path, LEDGER_FOLDER, name, self.ledgers.as_ref())
     }
 
-    /// Whether there is a ledger, here or where git took the checkpoint from.
+    /// Whether there is a ledger, here or where git copied the checkpoint from.
     fn has_ledger(&self, path: &Path, slot: Option<&str>) -> bool {
         let is_marked = |file: &OsStr| {
             let name = ledger_mark(file, slot);
@@ -68,7 +68,7 @@ impl Surroundings {
     }
 }
 
-/// A file of the store that keeps something beside a checkpoint's, where it is among those that are there.
+/// The path of a store's file beside a checkpoint, if it is among the listed ones.
 fn beside(
     path: &Path,
     folder: &str,
@@ -80,19 +80,19 @@ fn beside(
     is_there.then(|| own().join(folder).join(name))
 }
 
-/// What is known of a folder when its files were read.
+/// What a scan found in a folder so far.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Whether a checkpoint lies here: then a file that cannot be read may be one as well.
+    /// Whether there is a checkpoint. Then an unreadable file may be one as well.
     has_checkpoints: bool,
     /// The files that could not be read.
     damaged: Vec<Damaged>,
 }
 
-/// How many files of a folder are read by one thread before others do.
+/// How many files of a folder form one job for a thread.
 const MOST_FILES: usize = 64;
 
-/// One step through a folder and what is below it.
+/// One step of the walk through a folder and its sub-folders.
 enum Step {
     Files(Arc<Surroundings>, Vec<PathBuf>),
     /// All files of the folder were read.
@@ -100,12 +100,12 @@ enum Step {
     Skip(PathBuf, SkipReason),
 }
 
-/// Goes through a folder and what is below it: the files of a folder, then its sub-folders one by one.
+/// Walks through a folder: first its files, then its sub-folders one by one.
 struct Walk<'w, 'o> {
     scan: &'w Scan<'o>,
     visited: &'w mut HashSet<PathBuf>,
     steps: VecDeque<Step>,
-    /// What is to be entered, the last first, with its depth.
+    /// What is still to be entered, in reverse order, with its depth.
     below: Vec<(PathBuf, FileType, usize)>,
 }
 
@@ -139,7 +139,7 @@ impl Walk<'_, '_> {
         let entries = match fsio::list(folder) {
             Ok(entries) => entries,
             Err(error) => {
-                // Only the reason of the system: the error itself names the folder once more and adds an advice.
+                // Only the reason of the system: the error itself names the folder again and adds advice.
                 let source = std::error::Error::source(&error);
                 let reason = source.map_or_else(|| error.to_string(), ToString::to_string);
                 let why = SkipReason::Unreadable(reason);
@@ -191,7 +191,7 @@ impl Walk<'_, '_> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
         if name == fsio::OWN_FOLDER {
-            // Locks, history and records of the store: no checkpoints of their own.
+            // The store's own folder holds locks, history and logs, no checkpoints.
         } else if IGNORED_FOLDERS.contains(&name) {
             self.steps.push_back(Step::Skip(path, SkipReason::Ignored));
         } else if depth == self.scan.options.depth {
@@ -203,7 +203,7 @@ impl Walk<'_, '_> {
 }
 
 impl Scan<'_> {
-    /// Reads a folder or a file that the caller named.
+    /// Reads a folder or a file named by the caller.
     pub(super) fn path(
         &mut self,
         path: &Path,
@@ -224,14 +224,14 @@ impl Scan<'_> {
             Ok(found) if found.is_dir() => walk.folder(path, 0),
             Ok(_) => {
                 let mut around = start.surroundings(fsio::parent_of(path));
-                // A caller that names a file states that it is a checkpoint.
+                // A file named by the caller is taken for a checkpoint.
                 around.is_named = true;
                 let around = Arc::new(around);
                 let file = Step::Files(around.clone(), vec![path.to_owned()]);
                 walk.steps.extend([file, Step::End(around, None)]);
             }
         }
-        // The files are read on several threads; all else is done here, in order.
+        // Files are read on several threads; everything else is done here, in order.
         let read = |step: Step| {
             let (mut part, mut seen) = (start.part(), Seen::default());
             if let Step::Files(around, files) = &step {
@@ -283,7 +283,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What the rules of a format take from other files that lie here.
+    /// What the rules of a format read from other files in the folder.
     pub(super) fn inputs(&self, around: &Surroundings, format: &Format, path: &Path) -> Inputs {
         let mut known = around.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         let beside = || {
@@ -301,7 +301,7 @@ impl Scan<'_> {
         Ok(Some((Document::parse(&contents.bytes)?, contents.stamp)))
     }
 
-    /// One file: a row, rows of its slots, or skipped.
+    /// Reads one file: it becomes a row, a row for each slot, or is skipped.
     fn file(&mut self, path: &Path, around: &Surroundings, seen: &mut Seen) {
         if let Some(row) = self.file_again(path, around) {
             seen.has_checkpoints = true;
@@ -366,7 +366,7 @@ impl Scan<'_> {
         self.checkpoint(found, &inputs);
     }
 
-    /// A host file: a row for each checkpoint in it.
+    /// Reads a host file: each checkpoint in it becomes a row.
     fn host(&mut self, path: &Path, host: &Document, format: &Format, around: &Surroundings) {
         let heartbeat = host.get("/lastHeartbeat").and_then(|node| node.as_str());
         let heartbeat = heartbeat.map(Timestamp::parse);
@@ -404,7 +404,7 @@ impl Scan<'_> {
                 ..TaskContext::default()
             };
             let key = slot.key().ok().filter(|_| around.has_store);
-            // The store knows for which task the checkpoint of the active one was made.
+            // The store knows for which task the checkpoint in the active slot was made.
             let is_of_active = matches!(slot.slot, Slot::Active | Slot::FormerActive);
             let stored = key.as_ref().filter(|_| is_of_active);
             let stored = stored.and_then(|key| store.load(key).ok()?);
@@ -431,7 +431,7 @@ impl Scan<'_> {
     }
 }
 
-/// Where a folder is in a repository.
+/// The position of a folder in a repository.
 fn in_repository(folder: &Path) -> Option<InRepository> {
     let checkout = Checkout::of(folder)?;
     let folder = std::fs::canonicalize(folder).ok()?;
@@ -441,7 +441,7 @@ fn in_repository(folder: &Path) -> Option<InRepository> {
     })
 }
 
-/// Folders of dependencies, of build output, and of version control.
+/// Folders of dependencies, build output and version control.
 const IGNORED_FOLDERS: &[&str] = &[
     ".git",
     ".hg",
@@ -465,11 +465,11 @@ const IGNORED_FOLDERS: &[&str] = &[
 ];
 
 fn is_json(name: &OsStr) -> bool {
-    // Not by its extension: the file of an empty key is called `.json`.
+    // `Path::extension` does not work: the file of an empty key is called `.json`.
     name.as_encoded_bytes().ends_with(b".json")
 }
 
-/// What a file is by its name. A file that has its own id as its name is no archive, although the id reads like one.
+/// The role of a file by its name. A file named after its own id is no archive, even if the id reads like one.
 fn role(path: &Path, document: &Document, layout: &Layout) -> Option<FileRole> {
     let name = path.file_name()?.to_str()?;
     let role = (layout.role)(name);
@@ -502,8 +502,8 @@ impl Damaged {
         self.is_corrupt() && !fsio::is_at_rest(written)
     }
 
-    /// Whether a crash leaves such a file. A file that only breaks a rule of JSON may be a settings file with comments,
-    /// or a list.
+    /// Whether a crash can leave such a file. A file that only breaks a rule of JSON may be a settings file with
+    /// comments, or a list.
     fn looks_torn(&self) -> bool {
         let torn = [
             CorruptCode::Empty,
@@ -519,7 +519,7 @@ impl Damaged {
 }
 
 impl Scan<'_> {
-    /// Reads the corrupt files of a folder once more, and those that are being written again and again. Some programs
+    /// Reads the corrupt files of a folder again, and repeats this for files that are being written: some programs
     /// truncate a file and fill it in place.
     fn read_damaged_again(&mut self, around: &Surroundings, mut seen: Seen) {
         let mut may_be_whole: fn(&Damaged) -> bool = Damaged::is_corrupt;
@@ -544,8 +544,8 @@ impl Scan<'_> {
         }
     }
 
-    /// A damaged file is a row where there is evidence that it is a checkpoint: the caller named its format, its path
-    /// or the rest of its text fits a format, there are checkpoints beside it, or a crash leaves such a file.
+    /// Adds a row for a damaged file if there is evidence that it is a checkpoint: the caller named its format, its
+    /// path or the rest of its text fits a format, other checkpoints lie beside it, or a crash can leave such a file.
     fn damaged(&mut self, damaged: &Damaged, has_checkpoints: bool) {
         let path = &damaged.path;
         // An error means that it is no checkpoint, whatever lies beside it.

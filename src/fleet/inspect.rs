@@ -1,4 +1,4 @@
-//! One checkpoint: its row, and what does not go together in it.
+//! Inspects one checkpoint: makes its row and finds contradictions in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,28 +28,28 @@ pub(super) struct Found<'d> {
     pub(super) place: Place,
     pub(super) document: &'d Document,
     pub(super) format: Format,
-    /// The key that the place gives, if it gives one.
+    /// The key that follows from the place, if any.
     pub(super) key: Option<Key>,
     /// The id in the document.
     pub(super) id: Option<Key>,
-    /// The file name that goes with the id, and the one that the file has.
+    /// The file name that fits the id, and the actual file name.
     pub(super) names: Option<(String, String)>,
     /// What the host file or the store states about the task.
     pub(super) context: TaskContext,
-    /// Where its folder is in a repository.
+    /// The position of its folder in a repository.
     pub(super) checkout: Option<Arc<InRepository>>,
-    /// Which version was read; `None` where a later scan has to read it again.
+    /// The version that was read; `None` if a later scan has to read it again.
     pub(super) version: Option<Version>,
-    /// The last claim on it, where that is known already.
+    /// The last claim on it, if already known.
     pub(super) claim: Option<Option<Claim>>,
     /// Whether the store may have a ledger of it.
     pub(super) has_ledger: bool,
-    /// The store that has the claims and the history of the checkpoint, and the key there.
+    /// The store with its claims and history, and the key there.
     pub(super) store: Option<(&'d dyn CheckpointStore, Key)>,
 }
 
 impl<'d> Found<'d> {
-    /// A checkpoint in a file of its own.
+    /// A checkpoint alone in a file.
     pub(super) fn in_file(
         path: &Path,
         document: &'d Document,
@@ -86,7 +86,7 @@ impl Scan<'_> {
     pub(super) fn checkpoint(&mut self, mut found: Found<'_>, inputs: &Inputs) {
         let rule_context = RuleContext::none().with_now(self.now);
         let mut rule_context = rule_context.with_inputs(inputs);
-        // An id is compared with the name of its file below; elsewhere the name alone is a key.
+        // The id is compared with the file name below; without a file name the key is compared here.
         rule_context.key = found.key.as_ref().filter(|_| found.names.is_none());
         let mut inspected = match found.format.inspect(found.document, &rule_context) {
             Ok(inspected) => inspected,
@@ -101,7 +101,7 @@ impl Scan<'_> {
         let findings = self.findings.len();
         let (waiting, waited_until) = self.waiting(&found, &mut inspected);
         let mut pulse = pulse(&inspected.pulse, &found.context);
-        // Its silence counts from the end of a wait.
+        // After a wait, silence counts from its end.
         let progress = pulse.progress.as_ref().and_then(Timestamp::time);
         if let Some(end) = waited_until.filter(|end| progress.is_some_and(|at| at < *end)) {
             let end = Timestamp::like(pulse.progress.as_ref(), end);
@@ -118,7 +118,8 @@ impl Scan<'_> {
         let is_as_saved = self.look_beside(&mut row, &mut found, &inspected);
         self.check(&row, &found, &inspected);
         self.check_stage(&row, &inspected, &found.format);
-        // A finding shows what the row does not keep, and what its rules take from other files may change.
+        // A finding needs values that the row does not keep, and the inputs of the rules may change, so such a row is
+        // not reused.
         let depends_on_itself = is_as_saved && findings == self.findings.len() && inputs.is_empty();
         let again = found.version.take().filter(|_| depends_on_itself);
         let again = again.and_then(|version| self.again_by(&row, &inspected, pulse, rest, version));
@@ -138,7 +139,7 @@ impl Scan<'_> {
         self.complete(row);
     }
 
-    /// What the task waits for by its ledger; its plan is then to wait.
+    /// What the task waits for according to its ledger; the plan then becomes to wait.
     fn waiting(
         &mut self,
         found: &Found<'_>,
@@ -164,7 +165,8 @@ impl Scan<'_> {
         }
     }
 
-    /// By what the row is judged again without its document; `None` where more depends on the present time.
+    /// What a later scan needs to judge the row without its document; `None` if more than that depends on the present
+    /// time.
     fn again_by(
         &self,
         row: &Row,
@@ -173,10 +175,10 @@ impl Scan<'_> {
         rest: Option<TimeDelta>,
         version: Version,
     ) -> Option<Again> {
-        // A list that was cut may have left it out.
+        // A cut list of violations may lack the one about a time in the future.
         let will_be_past =
             |it: &Violation| [Code::FUTURE_TIMESTAMP, Code::TOO_MANY].contains(&it.code);
-        // Beside a file, the dropped log may be gone by then.
+        // For a file, the dropped log beside it may be removed meanwhile.
         let is_of_store = matches!(version, Version::Store(..));
         if inspected.violations.iter().any(will_be_past)
             || (inspected.handoff.done_elsewhere > 0 && !is_of_store)
@@ -197,7 +199,7 @@ impl Scan<'_> {
         })
     }
 
-    /// Adds a row, with what depends on its verdict.
+    /// Adds a row, after the values and findings that depend on its verdict.
     pub(super) fn complete(&mut self, mut row: Row) {
         if !may_be_estimated(&row) {
             row.progress.rest = None;
@@ -208,7 +210,7 @@ impl Scan<'_> {
 
     fn row(&self, found: &Found<'_>, inspected: &Inspected, liveness: Liveness) -> Row {
         let handoff = &inspected.handoff;
-        // A message asks to go on, so there is none where going on is not possible.
+        // A message asks the agent to continue, so there is none if the task cannot be resumed.
         let is_resumable = inspected.plan.decision < ResumeDecision::Wait;
         let notice = liveness.notice().filter(|_| is_resumable);
         let message = notice.and_then(|notice| inspected.notice(notice, self.now));
@@ -237,8 +239,8 @@ impl Scan<'_> {
         row
     }
 
-    /// Adds what the store keeps beside the checkpoint, and whether its place is for another task by now.
-    /// Says whether that can change without the checkpoint.
+    /// Adds what the store keeps beside the checkpoint, and whether its slot is for another task by now. Returns
+    /// whether the checkpoint is as its store saved it.
     fn look_beside(&mut self, row: &mut Row, found: &mut Found<'_>, inspected: &Inspected) -> bool {
         let claim = found.claim.take();
         let place = || found.place.to_string();
@@ -287,7 +289,7 @@ impl Scan<'_> {
         beside.is_as_saved
     }
 
-    /// What does not go together in the document, and between it and its name.
+    /// Finds contradictions in the document, and between it and its name.
     fn check(&mut self, row: &Row, found: &Found<'_>, inspected: &Inspected) {
         let place = || row.place.to_string();
         if let (Some((usual, name)), Some(id)) = (&found.names, &found.id)
@@ -326,7 +328,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A stage that is not that of the task's supervisor, and work that is left in a finished task.
+    /// Finds a stage that differs from the supervisor's, and work left in a finished task.
     fn check_stage(&mut self, row: &Row, inspected: &Inspected, format: &Format) {
         let handoff = &inspected.handoff;
         if let (Some(state), Some(stage)) = (&inspected.supervised_in, handoff.phase.as_deref()) {
@@ -352,7 +354,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A claim that outlives its task, or the other way round.
+    /// Finds a claim on a finished task, and an unfinished task whose claim expired.
     fn check_claim(&mut self, row: &Row) {
         let owner = row.owner.as_ref().filter(|owner| !owner.released);
         let Some(owner) = owner else { return };
@@ -373,20 +375,20 @@ impl Scan<'_> {
     }
 }
 
-/// The most agents before that a row names: the newest.
+/// The most previous agents that a row names: the newest.
 const MOST_PREVIOUS: usize = 4;
 
-/// The longest estimate: agents work for hours, so an estimate of months comes from a task that was left lying.
+/// The longest estimate. Agents work for hours, so an estimate of months comes from an abandoned task.
 const LONGEST_ESTIMATE: TimeDelta = TimeDelta::days(30);
 
-/// Whether the time that is left can be estimated: only while work goes on.
+/// Whether the remaining time can be estimated: only while work continues.
 fn may_be_estimated(row: &Row) -> bool {
     let goes_on = matches!(row.result(), "active" | "late" | "waiting");
     let rest = row.progress.rest;
     goes_on && rest.is_none_or(|rest| rest <= LONGEST_ESTIMATE)
 }
 
-/// The pulse with the heartbeat of the host.
+/// The signals of a checkpoint together with the heartbeat of its host file.
 fn pulse(own: &Pulse, context: &TaskContext) -> Pulse {
     let mut pulse = own.clone().with_heartbeat(context.heartbeat.clone());
     let bound = |stamp: &mut Option<Timestamp>| *stamp = stamp.as_ref().map(bounded::stamp);

@@ -1,5 +1,5 @@
-//! What a row keeps of its checkpoint besides what it shows: by what it is compared with other rows, and by what it is
-//! judged again without being read again.
+//! What a row keeps of its checkpoint besides its public fields: what the comparison of rows needs, and what a later
+//! scan needs to judge it again without reading it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,67 +12,66 @@ use crate::fsio::FileStamp;
 use crate::staleness::FILE_CLOCK_TICK;
 use crate::store::ListedLedger;
 
-/// What the comparison of rows needs, and a later scan.
+/// What the comparison of rows and a later scan need of a checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// The number of its source.
+    /// The index of its source.
     pub(super) project: usize,
     /// The id in the document.
     pub(super) id: Option<Key>,
-    /// Whether the id is that of the agent: then the checkpoint belongs to its agent.
+    /// Whether the id is the agent's, so that the checkpoint belongs to an agent and not to a task.
     pub(super) is_agent: bool,
-    /// Where its folder is in a repository.
+    /// The position of its folder in a repository.
     pub(super) checkout: Option<Arc<InRepository>>,
-    /// Hashes of what it has in common only with copies of its file.
+    /// Hashes of what it shares only with copies of its file.
     pub(super) traces: Box<[u64]>,
-    /// The files of which no other active checkpoint should name one.
+    /// The files that no other active checkpoint should name.
     pub(super) files: Files,
-    /// By what it is judged again; `None` where it has to be read again.
+    /// What a later scan judges it by; `None` if it must be read again.
     pub(super) again: Option<Again>,
 }
 
-/// A folder in a checkout: the folder of git that all checkouts have in common, and the path from the top.
+/// A folder in a checkout: the git folder common to all checkouts, and the path from the top of the checkout.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InRepository {
     pub(super) repository: PathBuf,
     pub(super) folder: PathBuf,
 }
 
-/// What a checkpoint that is as it was is judged again by. All else that a row shows depends on the document alone.
+/// What an unchanged checkpoint is judged by at a later time. The rest of its row depends only on the document.
 #[derive(Debug)]
 pub(super) struct Again {
     pub(super) version: Version,
     pub(super) pulse: Pulse,
-    /// The time that the work had taken when it was read, and whether it went on.
+    /// The time that the work had taken when it was read, and whether it continued.
     pub(super) elapsed: Elapsed,
     pub(super) rest: Option<TimeDelta>,
-    /// The notice for which its protocol has no message.
+    /// The notice for which the protocol defines no message.
     pub(super) silent: Option<Notice>,
 }
 
-/// Which version of a checkpoint was read, with its claims and its ledger.
+/// The version of a checkpoint that was read, with its claims and ledger.
 #[derive(Debug)]
 pub(super) enum Version {
     /// In a file.
     File(FileVersion),
-    /// As its store names it, with its ledger.
+    /// The version that its store names, and the ledger.
     Store(String, ListedLedger),
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) struct FileVersion {
     pub(super) file: FileStamp,
-    /// Of the record of its claims; `None` where there is none.
+    /// The stamp of its claim file; `None` if there is none.
     pub(super) claims: Option<FileStamp>,
-    /// Of its ledger; `None` where there is none.
+    /// The stamp of its ledger; `None` if there is none.
     pub(super) ledger: Option<FileStamp>,
-    /// Whether a store kept something in its folder.
+    /// Whether a store kept files in its folder.
     pub(super) has_store: bool,
 }
 
 impl FileVersion {
-    /// Whether it was changed in the tick of the clock in which it was read: such a file may change once more and look
-    /// the same.
+    /// Whether it changed in the clock tick in which it was read. Such a file may change again and have the same stamp.
     pub(super) fn is_racy(&self, read_at: SystemTime) -> bool {
         let own = std::iter::once(&self.file);
         let mut stamps = own.chain(&self.claims).chain(&self.ledger);
@@ -84,20 +83,20 @@ impl FileVersion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elapsed {
     Ended(Option<TimeDelta>),
-    /// Since this time.
+    /// The work continues, and began at this time.
     Since(chrono::DateTime<chrono::Utc>),
 }
 
-/// Paths in one text, each with a hash, so that those of many rows are compared without being hashed again.
+/// Many paths in one text, each with its hash, so that the rows of a fleet are compared without hashing them again.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     text: Box<str>,
-    /// Where each path ends, and its hash.
+    /// The end and the hash of each path.
     ends: Box<[(u32, u32)]>,
 }
 
 impl Files {
-    /// The paths as all agents would write them.
+    /// Normalizes and hashes paths.
     pub(super) fn of<'p>(
         paths: impl Iterator<Item = &'p String>,
         push_normalized: fn(&mut String, &str),

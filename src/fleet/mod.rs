@@ -1,12 +1,12 @@
-//! Many checkpoints of any formats judged together: which agent works on what, how far it is, and whether it is alive.
+//! Judges many checkpoints of any formats together: which agent works on what, how far it is, and whether it is alive.
 //!
-//! [`Fleet::scan`] reads folders of any mix of formats, and stores, a few documents at a time, and keeps a [`Row`] of
-//! each. The memory it needs grows with the number of checkpoints, not with their size. It takes no lock and creates
-//! nothing. A scan does not fail: a file that cannot be read is a row with the reason, and a `.json` file that is no
-//! row is [skipped](Fleet::skipped) with a reason.
+//! [`Fleet::scan`] reads folders and stores with any mix of formats, a few documents at a time, and keeps a [`Row`] of
+//! each. Memory use grows with the number of checkpoints, not with their size. A scan takes no lock and writes nothing.
+//! It never fails: an unreadable checkpoint becomes a row with the reason, and a `.json` file that is no row is
+//! [skipped](Fleet::skipped) with a reason.
 //!
-//! The verdicts are those of [`Liveness::judge`](crate::liveness::Liveness::judge), with the thresholds of each format or those
-//! of the caller. How a fleet is shown is up to the program: `ckpt status` draws its tables from these rows.
+//! The verdicts are those of [`Liveness::judge`](crate::liveness::Liveness::judge), with the thresholds of each format
+//! or of the caller. How a fleet is displayed is up to the program: `ckpt status` draws its tables from these rows.
 //!
 //! # Examples
 //!
@@ -58,7 +58,7 @@ use scan::{Before, Scan};
 
 use crate::checkpoint::{ResumePlan, seconds};
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Fleet {
@@ -68,19 +68,19 @@ pub struct Fleet {
     findings: Vec<Finding>,
     #[serde(flatten, serialize_with = "skipped::as_two_lists")]
     skipped: Vec<Skipped>,
-    /// By which a later scan judges.
+    /// The options, which a later scan uses again.
     #[serde(skip)]
     options: FleetOptions,
 }
 
 impl Fleet {
-    /// Reads all sources, one after the other, and judges what they hold at this time.
+    /// Reads all sources, one after the other, and judges their checkpoints at the time `now`.
     #[must_use]
     pub fn scan(sources: &[Source<'_>], options: &FleetOptions, now: DateTime<Utc>) -> Fleet {
         Fleet::scan_with(sources, options, now, &mut |_| {})
     }
 
-    /// The same as [`scan`](Fleet::scan), and reports after each row how many there are.
+    /// Like [`scan`](Fleet::scan), and calls `on_row` after each row with the number of rows so far.
     ///
     /// # Examples
     ///
@@ -104,13 +104,13 @@ impl Fleet {
         Fleet::scan_since(None, sources, options, now, on_row)
     }
 
-    /// A new scan of the same sources with the same options, which reads only what changed since this one.
+    /// Scans the same sources again with the same options, and reads only what changed since this scan.
     ///
-    /// A file is read again unless it has the size, the times and the inode that it had, as have the record of its claims
-    /// and its ledger, and this scan did not look at it in the very tick of the clock in which it was changed. So the result is that
-    /// of a whole scan; a file whose size is as it was and whose times were set back by hand looks unchanged. Of a
-    /// [store](Source::Store) the versions of its keys are read ([`Listed`](crate::store::Listed)), and what changed; one
-    /// that has no versions is read again in whole.
+    /// A file is not read again if it, its claim file and its ledger have the same size, times and inode as before, and
+    /// if they had not changed in the very clock tick in which this scan read them. The result is therefore that of a
+    /// full scan, except that a file of equal size whose times were set back by hand looks unchanged. In a
+    /// [store](Source::Store) only the versions of its keys ([`Listed`](crate::store::Listed)) and the changed
+    /// documents are read; a store without versions is read in full.
     ///
     /// # Examples
     ///
@@ -126,7 +126,7 @@ impl Fleet {
     #[must_use]
     pub fn rescan(&self, sources: &[Source<'_>], now: DateTime<Utc>) -> Fleet {
         let before = Before::of(self);
-        // A clock that was set back may have stamped files anew with times that were.
+        // If the clock was set back, changed files may have times from before this scan.
         let before = Some(&before).filter(|_| now >= self.now);
         Fleet::scan_since(before, sources, &self.options, now, &mut |_| {})
     }
@@ -139,7 +139,7 @@ impl Fleet {
         on_row: &mut dyn FnMut(usize),
     ) -> Fleet {
         let mut scan = Scan::new(options, now, before);
-        // Sources may overlap, and each row counts once.
+        // Sources may overlap; each folder counts once.
         let mut visited = HashSet::new();
         for (project, source) in sources.iter().enumerate() {
             scan.project = project;
@@ -155,47 +155,48 @@ impl Fleet {
         scan.finish()
     }
 
-    /// The time at which it was judged.
+    /// The time for which the fleet was judged.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         self.now
     }
 
-    /// The rows, in the order of their places; planned tasks and missing agents last.
+    /// The rows, ordered by place; planned tasks and missing agents come last.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// What does not go together.
+    /// The contradictions that the scan found.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The whole in numbers.
+    /// The rows summed up in numbers.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// The `.json` files that are no rows, and the folders and stores that were not read, each with the reason.
+    /// The `.json` files and keys that are no rows, and the folders and stores that were not read, each with the
+    /// reason.
     #[must_use]
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// The rows from which another agent can go on, by the plans of their formats or by those of
-    /// [`judge_resumes`](Fleet::judge_resumes). Whether the agent of a row is still alive is another question.
+    /// The rows that another agent can resume, according to the plans of their formats or of
+    /// [`judge_resumes`](Fleet::judge_resumes). This does not consider whether the agent of a row is still alive.
     pub fn resumable(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.is_resumable())
     }
 
-    /// The rows from which another agent may go on now, the one after the other or at once: those that can be
-    /// [resumed](Fleet::resumable), or could if they had not waited until a time that has come, but for those that a claim
-    /// keeps others out of.
+    /// The rows that another agent may resume now: those that are [resumable](Fleet::resumable), and those whose wait
+    /// has ended by `now`, except those that a claim keeps others out of.
     ///
-    /// `now` is not before the time of the scan. What else than the time a row waits for is looked at by the next scan.
+    /// `now` must not be before the time of the scan. Only the end of a wait is judged at `now`; everything else is as
+    /// the scan found it.
     ///
     /// # Examples
     ///
@@ -210,7 +211,7 @@ impl Fleet {
         self.rows.iter().filter(move |row| row.is_due(now))
     }
 
-    /// Replaces the plan of every row that can be resumed; `None` means that it cannot.
+    /// Replaces the plan of every resumable row; `None` means that it cannot be resumed.
     ///
     /// A scan uses the plan of the format alone. [`Checkpoints::resume`](crate::Checkpoints::resume) also checks the
     /// files and the claims.
@@ -227,21 +228,21 @@ impl Fleet {
     pub fn judge_resumes(mut self, mut judge: impl FnMut(&Row) -> Option<ResumePlan>) -> Fleet {
         for row in self.rows.iter_mut().filter(|row| row.is_resumable()) {
             row.next = judge(row).map(|plan| PlanSummary::of(&plan));
-            // A later scan has the plan of the format again.
+            // A later scan uses the plan of the format again.
             row.kept = None;
         }
         self.totals.resumable = self.resumable().count();
         self
     }
 
-    /// The same with only the rows that can be resumed; totals and findings stay.
+    /// Keeps only the rows that can be resumed; totals and findings stay.
     #[must_use]
     pub fn only_resumable(mut self) -> Fleet {
         self.rows.retain(Row::is_resumable);
         self
     }
 
-    /// The same with only the rows that are [due](Fleet::due) at the time of the scan; totals and findings stay.
+    /// Keeps only the rows that are [due](Fleet::due) at the time of the scan; totals and findings stay.
     #[must_use]
     pub fn only_due(mut self) -> Fleet {
         let now = self.now;
@@ -257,7 +258,7 @@ impl Fleet {
     }
 }
 
-/// A fleet in numbers.
+/// The rows of a fleet summed up in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Totals {
@@ -267,14 +268,14 @@ pub struct Totals {
     pub results: BTreeMap<&'static str, usize>,
     /// How many rows can be resumed.
     pub resumable: usize,
-    /// How many parts of all tasks are done, of the tasks that count them.
+    /// How many steps of all tasks are done, over the tasks that count them.
     pub done: u64,
-    /// How many parts all tasks have.
+    /// How many steps all tasks have, over the tasks that count them.
     pub total: u64,
-    /// How much is done, in whole percent: the average over the tasks that state it, a planned one with 0. The state of
-    /// a pipeline is no task: its stories are.
+    /// How much is done, in whole percent: the average over the tasks that state it, planned ones with 0. A pipeline's
+    /// state does not count as a task, since its stories do.
     pub percent: Option<u8>,
-    /// How long the rest will take: the longest estimate of all tasks, since agents work at the same time.
+    /// How long the rest will take: the longest estimate of all tasks, since agents work in parallel.
     #[serde(rename = "rest_seconds", serialize_with = "seconds")]
     pub rest: Option<TimeDelta>,
 }

@@ -1,4 +1,4 @@
-//! What a scan reads, and how it judges.
+//! What a scan reads and how it judges.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,11 @@ use crate::checkpoint::Thresholds;
 use crate::registry::{Format, Formats};
 use crate::store::CheckpointStore;
 
-/// A place that a scan reads.
+/// A folder or store that a scan reads.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Source<'s> {
-    /// A folder with its sub-folders, or one file. Each is a project of its own: the same path in two of them is two
+    /// A folder with its sub-folders, or one file. Each source is its own project: the same path in two of them is two
     /// files, and the same name two agents.
     Folder(PathBuf),
     /// A store of any kind.
@@ -27,8 +27,8 @@ pub enum Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// A folder with its sub-folders, or one file. Folders of dependencies, of build output and of version control
-    /// below it, such as `node_modules`, `target` and `.git`, are skipped.
+    /// A folder with its sub-folders, or one file. Sub-folders of dependencies, build output and version control, such
+    /// as `node_modules`, `target` and `.git`, are skipped.
     pub fn folder(path: impl AsRef<Path>) -> Source<'s> {
         Source::Folder(path.as_ref().to_path_buf())
     }
@@ -69,7 +69,7 @@ impl fmt::Debug for Source<'_> {
     }
 }
 
-/// How a scan reads and judges.
+/// Options of a scan.
 ///
 /// # Examples
 ///
@@ -98,7 +98,7 @@ pub struct FleetOptions {
     pub(super) planned: Vec<Planned>,
 }
 
-/// A task that is planned, and the agent that is to do it.
+/// A planned task and the agent that is to do it.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub(super) task: String,
@@ -128,57 +128,56 @@ impl FleetOptions {
         FleetOptions::default()
     }
 
-    /// How many levels of sub-folders are read. Default 8; 0 reads only the folder of the source.
+    /// Sets how many levels of sub-folders are read. Default 8; 0 reads only the folder of the source.
     #[must_use]
     pub fn with_depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
     }
 
-    /// The largest file that is read, in bytes. Default 16 MiB.
+    /// Sets the largest file that is read, in bytes. Default 16 MiB.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// The formats to detect. Default those of the library.
+    /// Sets the formats to detect. Default: those of the library.
     #[must_use]
     pub fn with_formats(mut self, formats: Formats) -> Self {
         self.formats = formats;
         self
     }
 
-    /// The format of all files, which is then not detected.
+    /// Sets the format of all files, which is then not detected.
     #[must_use]
     pub fn with_format(mut self, format: impl Into<String>) -> Self {
         self.format = Some(format.into());
         self
     }
 
-    /// The thresholds of one format, in place of those of its protocol.
+    /// Sets the thresholds of one format, in place of those of its protocol.
     #[must_use]
     pub fn with_thresholds(mut self, format: impl Into<String>, thresholds: Thresholds) -> Self {
         self.thresholds.insert(format.into(), thresholds);
         self
     }
 
-    /// The thresholds of every format without [`with_thresholds`](Self::with_thresholds).
+    /// Sets the thresholds of every format without [`with_thresholds`](Self::with_thresholds).
     #[must_use]
     pub fn with_thresholds_of_all(mut self, thresholds: Thresholds) -> Self {
         self.thresholds_of_all = Some(thresholds);
         self
     }
 
-    /// Adds an agent that should have a checkpoint: without one it is a row of its own, `missing`.
+    /// Adds an agent that should have a checkpoint. Without one it becomes a row `missing`.
     #[must_use]
     pub fn with_expected(mut self, agent: impl Into<String>) -> Self {
         self.expected.push(agent.into());
         self
     }
 
-    /// Adds a task that is planned, and the agent that is to do it: without a checkpoint it is a row of its own,
-    /// `not_started`.
+    /// Adds a planned task, and the agent that is to do it. Without a checkpoint it becomes a row `not_started`.
     #[must_use]
     pub fn with_planned(mut self, task: impl Into<String>, agent: Option<&str>) -> Self {
         self.planned.push(Planned {
@@ -188,7 +187,7 @@ impl FleetOptions {
         self
     }
 
-    /// On how many threads files are read. Default as many as the system offers this process; 1 starts none.
+    /// Sets on how many threads files are read. Default: as many as the system offers this process; 1 starts no thread.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);

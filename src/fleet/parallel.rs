@@ -1,17 +1,17 @@
-//! Work on several threads, with its results in order.
+//! Runs jobs on several threads and delivers their results in order.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// How many jobs each thread has before it, so that it does not wait for the next one.
+/// How many jobs are queued for each thread, so that it need not wait for the next one.
 const AHEAD: usize = 4;
 
-/// More threads than this help no disk.
+/// More threads than this do not speed up a disk.
 const MOST: usize = 256;
 
-/// Does `work` for each job on so many threads, and hands what comes of it to `take` in the order of the jobs.
+/// Runs `work` for each job on `threads` threads, and passes the results to `take` in the order of the jobs.
 ///
-/// A few jobs are not worth a thread.
+/// A few jobs are run on the calling thread, since they are not worth starting threads.
 pub(super) fn in_order<J: Send, R: Send>(
     threads: usize,
     mut jobs: impl Iterator<Item = J>,
@@ -29,7 +29,8 @@ pub(super) fn in_order<J: Send, R: Send>(
     let mut jobs = first.into_iter().chain(jobs);
     let work = &work;
     std::thread::scope(|scope| {
-        // Each thread has every so-manieth job: the order of the results is known without a number on each.
+        // Thread `n` gets every job whose index is `n` modulo the number of threads, which makes the order of results
+        // known.
         let mut workers: Vec<(SyncSender<J>, Receiver<R>)> = Vec::with_capacity(threads);
         for _ in 0..threads {
             let (give, given) = sync_channel(AHEAD);
@@ -43,7 +44,7 @@ pub(super) fn in_order<J: Send, R: Send>(
             });
             workers.push((give, answers));
         }
-        // A thread that panicked is joined at the end of the scope, which passes the panic on.
+        // The end of the scope joins a thread that panicked, and passes the panic on.
         let (mut given, mut taken) = (0, 0);
         loop {
             while given < taken + threads * AHEAD {

@@ -1,4 +1,4 @@
-//! Which tasks were kept for long enough.
+//! Decides which tasks were kept long enough.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::{Row, RowState};
 use crate::checkpoint::{Error, Expect, Key, Result, Status};
 use crate::store::{CheckpointStore, DeleteOptions};
 
-/// For how long tasks are kept. Nothing expires until one of the ages is set.
+/// How long tasks are kept. Nothing expires until one of the ages is set.
 ///
-/// It only judges rows that were read. [`forget`](Expired::forget) removes what it names, one by one.
+/// This only judges rows of a scan; [`forget`](Expired::forget) then removes the expired tasks one by one.
 ///
 /// # Examples
 ///
@@ -42,33 +42,33 @@ pub struct Retention {
     newest: usize,
 }
 
-/// Why a task was kept for long enough.
+/// Why a task expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Expiry {
-    /// It is complete.
+    /// The task is complete.
     Ended,
-    /// Another agent took it over into a checkpoint of its own.
+    /// Another agent took it over into its own checkpoint.
     TakenOver,
-    /// No change was made, whatever its status is.
+    /// The task did not change for long enough, whatever its status.
     Idle,
 }
 
-/// A task that was kept for long enough.
+/// A task that was kept long enough.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Expired<'r> {
-    /// Its row.
+    /// The row of the task.
     pub row: &'r Row,
-    /// Why.
+    /// Why it expired.
     pub why: Expiry,
     /// When it was last changed.
     pub updated_at: DateTime<Utc>,
 }
 
 impl Retention {
-    /// Everything is kept.
+    /// Keeps every task.
     #[must_use]
     pub const fn new() -> Self {
         Retention {
@@ -79,38 +79,38 @@ impl Retention {
         }
     }
 
-    /// Complete tasks expire so long after their last change.
+    /// Sets how long after their last change complete tasks expire.
     #[must_use]
     pub const fn ended_after(mut self, age: Duration) -> Self {
         self.ended = Some(age);
         self
     }
 
-    /// Tasks that another agent took over into a checkpoint of its own expire so long after their last change.
+    /// Sets how long after their last change tasks expire that another agent took over into its own checkpoint.
     #[must_use]
     pub const fn taken_over_after(mut self, age: Duration) -> Self {
         self.taken_over = Some(age);
         self
     }
 
-    /// All tasks expire so long after their last change, also those that are not complete.
+    /// Sets how long after their last change all tasks expire, including those that are not complete.
     #[must_use]
     pub const fn idle_after(mut self, age: Duration) -> Self {
         self.idle = Some(age);
         self
     }
 
-    /// Of those that would expire, so many are kept, the last changed ones.
+    /// Keeps the `count` last changed ones of the tasks that would expire.
     #[must_use]
     pub const fn keep_newest(mut self, count: usize) -> Self {
         self.newest = count;
         self
     }
 
-    /// The rows that were kept for long enough at this time, the oldest first.
+    /// Returns the rows that have expired at `now`, oldest first.
     ///
-    /// Never among them: what is claimed, what cannot be read, what does not say when it was changed or says so of a time
-    /// to come, and what is no task.
+    /// Never among them are rows that are claimed or unreadable, rows that are no tasks, and rows whose last change is
+    /// unknown or in the future.
     #[must_use]
     pub fn expired<'r>(
         &self,
@@ -150,12 +150,13 @@ impl Retention {
 }
 
 impl Expired<'_> {
-    /// Forgets the task in the store in which it was found, if it is still as it was then.
+    /// Forgets the task in its store, if it is still as the scan found it.
     ///
     /// # Errors
     ///
-    /// Those of [`CheckpointStore::forget`]: [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when it was changed or
-    /// removed since; [`ErrorKind::Refused`](crate::ErrorKind::Refused) for a row that is of no store.
+    /// Those of [`CheckpointStore::forget`]: [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the checkpoint
+    /// was changed or removed since; [`ErrorKind::Refused`](crate::ErrorKind::Refused) for a row that was not found in
+    /// a store.
     pub fn forget(&self, store: &dyn CheckpointStore) -> Result<()> {
         let (Some(key), Some(revision)) = (&self.row.place.key, &self.row.revision) else {
             return Err(Error::refused(format!(

@@ -1,4 +1,4 @@
-//! One row of a fleet.
+//! The rows of a fleet.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,16 +16,16 @@ use crate::ledger::Waiting;
 use crate::liveness::Liveness;
 use crate::registry::Format;
 
-/// One checkpoint, or one that should be there.
+/// One checkpoint of a fleet, or one that should exist and does not.
 ///
-/// Texts are cut to 256 bytes, so that a row stays small whatever is in its document.
+/// Texts are cut to 256 bytes, so that a row stays small whatever its document holds.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Row {
     /// Where it is.
     #[serde(flatten)]
     pub place: Place,
-    /// The name of its format, where one could be found.
+    /// The name of its format, if known.
     pub format: Option<&'static str>,
     /// The agent that works on it.
     pub agent: Option<String>,
@@ -33,39 +33,39 @@ pub struct Row {
     pub previous_agents: Vec<String>,
     /// The name of the task.
     pub task: Option<String>,
-    /// The phase or stage, as the format names it.
+    /// The phase or stage, in the words of the format.
     pub phase: Option<String>,
-    /// The status in the words all formats share.
+    /// The status in terms common to all formats.
     pub status: Option<String>,
     /// How far it is.
     pub progress: Progress,
-    /// How many finished steps were moved out of it, as it states.
+    /// How many finished steps were moved out of it, as the checkpoint states.
     pub done_elsewhere: u64,
-    /// Where these are: a path relative to the folder of its file.
+    /// The dropped log with these steps: a path relative to the folder of the checkpoint's file.
     pub elsewhere: Option<String>,
-    /// How many of them are not there. A dropped log that cannot be read has none of them.
+    /// How many of these steps are missing there. All are missing if the dropped log cannot be read.
     pub elsewhere_missing: u64,
     /// When it was last changed.
     pub updated_at: Option<Timestamp>,
-    /// What it is, and what was found in it.
+    /// Whether it was read, and the verdict.
     #[serde(flatten)]
     pub state: RowState,
     /// The last claim on it.
     pub owner: Option<ClaimHolder>,
-    /// What it waits for.
+    /// What the task waits for.
     pub waiting: Option<Waiting>,
-    /// Whether and where to go on.
+    /// Whether and where to resume it.
     pub next: Option<PlanSummary>,
     /// How many violations it has.
     pub violations: usize,
     /// The revision of its text.
     pub revision: Option<Revision>,
-    /// The protocol's own message about an agent that is late or stalled, where it has one.
+    /// The message that the protocol defines about a late or stalled agent, if it does.
     pub message: Option<String>,
-    /// Whether it counts as a task.
+    /// Whether it counts as a task in totals.
     #[serde(skip)]
     pub(super) is_task: bool,
-    /// Whether its agent is known only together with its task.
+    /// Whether its agent is a role, so that only agent and task together identify it.
     #[serde(skip)]
     pub(super) agent_is_role: bool,
     #[serde(skip)]
@@ -76,10 +76,10 @@ pub struct Row {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Place {
-    /// The file, for what was found in a folder. As JSON, bytes of its name that are not UTF-8 become `\u{fffd}`.
+    /// The file, if it was found in a folder. In JSON, bytes of its name that are not UTF-8 become `\u{fffd}`.
     #[serde(serialize_with = "lossy")]
     pub file: Option<PathBuf>,
-    /// The name of the store, for what was found in one.
+    /// The name of the store, if it was found in one.
     pub store: Option<String>,
     /// The key in the store.
     pub key: Option<String>,
@@ -87,7 +87,7 @@ pub struct Place {
     pub slot: Option<String>,
 }
 
-/// What a row is.
+/// The kind of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -97,19 +97,19 @@ pub enum RowState {
         /// Whether its agent is alive.
         liveness: Liveness,
     },
-    /// A file that is no document.
+    /// A file that is no JSON document.
     Corrupt {
         /// Why.
         reason: String,
     },
-    /// A file that could not be read, or not as one format.
+    /// A file that could not be read, or that fits several formats equally well.
     Unreadable {
         /// Why.
         reason: String,
     },
-    /// A checkpoint whose work another agent took over into a checkpoint of its own.
+    /// A checkpoint whose work another agent took over into its own checkpoint.
     TakenOver {
-        /// That agent.
+        /// The other agent.
         by: String,
     },
     /// A task that is claimed and has no checkpoint.
@@ -128,9 +128,9 @@ pub struct ClaimHolder {
     pub name: String,
     /// The fence of the claim.
     pub fence: Fence,
-    /// When the claim runs out or ran out.
+    /// When the claim expires or expired.
     pub until: DateTime<Utc>,
-    /// Whether it keeps others out now.
+    /// Whether it keeps other agents out now.
     pub stands: bool,
     /// Whether the holder gave it back.
     pub released: bool,
@@ -148,7 +148,7 @@ impl ClaimHolder {
     }
 }
 
-/// Whether and where to go on: the short form of a [`ResumePlan`].
+/// Whether and where to resume: the short form of a [`ResumePlan`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PlanSummary {
@@ -158,7 +158,7 @@ pub struct PlanSummary {
     pub start_at: Option<String>,
     /// What to do, in a sentence.
     pub message: String,
-    /// Whether the task is refused because attempt after attempt at it failed.
+    /// Whether the task is refused because attempt after attempt failed.
     pub poisoned: bool,
 }
 
@@ -225,7 +225,8 @@ impl Row {
         }
     }
 
-    /// The finished steps that are not where it states that they are, in a sentence; `None` when none is missing.
+    /// A sentence about dropped steps that are missing where the checkpoint states that they are; `None` if none is
+    /// missing.
     ///
     /// This alone does not [need attention](Row::needs_attention): a copy of a checkpoint has no dropped log.
     #[must_use]
@@ -244,7 +245,7 @@ impl Row {
         })
     }
 
-    /// Whether its agent is alive; `None` when no checkpoint was read.
+    /// The liveness of its agent; `None` if no checkpoint was read.
     #[must_use]
     pub fn liveness(&self) -> Option<&Liveness> {
         match &self.state {
@@ -253,15 +254,15 @@ impl Row {
         }
     }
 
-    /// Whether another agent can go on from it, by its plan.
+    /// Whether its plan lets another agent resume it.
     #[must_use]
     pub fn is_resumable(&self) -> bool {
         let next = self.next.as_ref();
         next.is_some_and(|next| next.decision < ResumeDecision::Wait)
     }
 
-    /// Whether another agent may go on from it at a time that is not before that of its scan: it
-    /// [can](Row::is_resumable), or could if it had not waited until then, and no claim keeps others out.
+    /// Whether another agent may resume it at `now`, which must not be before the time of its scan: it is
+    /// [resumable](Row::is_resumable) or its wait has ended by then, and no claim keeps others out.
     #[must_use]
     pub fn is_due(&self, now: DateTime<Utc>) -> bool {
         let may_go_on = match &self.waiting {
@@ -275,7 +276,7 @@ impl Row {
         may_go_on && self.owner.as_ref().is_none_or(is_free)
     }
 
-    /// Whether a person has to act. A task that is only planned or claimed is as it should be, and work that was taken
+    /// Whether a person has to act. Tasks that are only planned or claimed need no attention, and work that was taken
     /// over is reported as a finding.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
@@ -303,7 +304,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// One such name must not cost the rows of all other files.
+/// A name that is not UTF-8 would otherwise make the serialization of all rows fail.
 fn lossy<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
     let path = path.as_ref().map(|path| path.to_string_lossy());
     path.serialize(serializer)

@@ -1,4 +1,4 @@
-//! A scan in progress: the rows and findings so far, and the rows of what should be there and is not.
+//! A scan in progress: the rows and findings so far, and rows for checkpoints that should exist and do not.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -17,11 +17,11 @@ use crate::json::Document;
 use crate::registry::Format;
 use crate::store::FileOptions;
 
-/// The rows of an earlier scan by their places.
+/// The rows of an earlier scan, by file or by key.
 #[derive(Default)]
 pub(super) struct Before<'f> {
     pub(super) files: HashMap<&'f OsStr, &'f Row>,
-    /// By the number of the store among the sources, and the key.
+    /// By the index of the store among the sources, and the key.
     pub(super) keys: HashMap<(usize, &'f str), &'f Row>,
 }
 
@@ -46,11 +46,11 @@ impl<'f> Before<'f> {
 pub(super) struct Scan<'o> {
     pub(super) options: &'o FleetOptions,
     pub(super) now: DateTime<Utc>,
-    /// The number of the source that is being read.
+    /// The index of the source that is being read.
     pub(super) project: usize,
-    /// How the store of each file is opened.
+    /// The options with which the store of each file is opened.
     pub(super) files: Arc<FileOptions>,
-    /// An earlier scan.
+    /// The rows of an earlier scan.
     pub(super) before: Option<&'o Before<'o>>,
     pub(super) findings: Vec<Finding>,
     pub(super) rows: Vec<Row>,
@@ -75,7 +75,7 @@ impl<'o> Scan<'o> {
         }
     }
 
-    /// A scan of other files of the same source.
+    /// An empty scan for other files of the same source.
     pub(super) fn part(&self) -> Scan<'o> {
         Scan {
             options: self.options,
@@ -89,7 +89,7 @@ impl<'o> Scan<'o> {
         }
     }
 
-    /// Adds what a part found.
+    /// Adds the results of a part.
     pub(super) fn append(&mut self, part: Scan<'_>) {
         self.findings.extend(part.findings);
         self.rows.extend(part.rows);
@@ -97,7 +97,7 @@ impl<'o> Scan<'o> {
     }
 
     pub(super) fn push(&mut self, row: Row) {
-        // The slots of a host file follow one another.
+        // The slots of a host file are adjacent, so its name is reported once.
         let last = self.rows.last().and_then(|last| last.place.file.as_ref());
         if let Some(file) = &row.place.file
             && file.to_str().is_none()
@@ -126,7 +126,7 @@ impl<'o> Scan<'o> {
         self.skipped.push(Skipped { what, why });
     }
 
-    /// The format of a document: the one that the caller named, else the one that is detected.
+    /// The format of a document: the one that the caller set, else the detected one.
     pub(super) fn format_of(
         &self,
         path: &Path,
@@ -139,7 +139,7 @@ impl<'o> Scan<'o> {
         }
     }
 
-    /// Compares the rows, and adds those of planned tasks and missing agents.
+    /// Compares the rows, and adds rows for planned tasks and missing agents.
     pub(super) fn finish(mut self) -> Fleet {
         let formats = &self.options.formats;
         let copies = Copies::of(&self.rows, formats);
@@ -193,7 +193,7 @@ fn missing(rows: &[Row], expected: &[String]) -> Vec<Row> {
     let mut present = HashSet::new();
     for row in rows {
         present.extend(row.agent.as_deref().map(file_of_agent));
-        // A corrupt file of that name is the agent's too; it is a row of its own.
+        // A corrupt file with the agent's name is the agent's, and already a row.
         let name = row.place.file.as_ref().and_then(|file| file.file_name());
         present.extend(name.and_then(|name| name.to_str()).map(str::to_owned));
     }
@@ -208,7 +208,7 @@ fn missing(rows: &[Row], expected: &[String]) -> Vec<Row> {
     missing.map(row).collect()
 }
 
-/// The name of an agent's file, which is the same for all spellings of its id: that of `Agent-A` is `a.json`.
+/// The file name of an agent, the same for all spellings of its id: `a.json` for `Agent-A`.
 fn file_of_agent(agent: &str) -> String {
     let plain = agent.to_lowercase().replace('-', "_");
     format!("{}.json", plain.strip_prefix("agent_").unwrap_or(&plain))

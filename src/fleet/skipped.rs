@@ -1,4 +1,4 @@
-//! What a scan skips, and why: no file and no folder is passed over silently.
+//! What a scan skips and why. No file or folder is skipped silently.
 
 use serde::{Serialize, Serializer};
 
@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// Which: a path, the name of a store, or the name of a store and the key.
+    /// A path, the name of a store, or the name of a store and a key.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: SkipReason,
 }
 
@@ -19,13 +19,13 @@ pub struct Skipped {
 pub enum SkipReason {
     /// A file of no known format.
     Foreign,
-    /// A file that is no document, without evidence that it is a checkpoint.
+    /// A file that is no JSON document, without evidence that it is a checkpoint.
     NoDocument,
     /// An archived checkpoint, or a backup.
     Archive,
     /// A host file without a checkpoint in it.
     NoCheckpoint,
-    /// A symbolic link to a file; the file is a row where it lies.
+    /// A symbolic link to a file. The file itself is a row where it lies.
     Link,
     /// A pipe, a socket, or a device.
     NotAFile,
@@ -41,7 +41,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// Whether it is one of a folder or a store, not of a file or a key.
+    /// Whether the reason concerns a folder or a store, and not a file or a key.
     #[must_use]
     pub fn is_of_folder(&self) -> bool {
         use SkipReason::{Ignored, LinkedFolder, TooDeep, Unreadable};
@@ -49,7 +49,7 @@ impl SkipReason {
     }
 }
 
-/// In JSON, files and folders are two lists.
+/// Writes files and folders as two lists.
 pub(super) fn as_two_lists<S: Serializer>(
     skipped: &[Skipped],
     serializer: S,

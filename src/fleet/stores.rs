@@ -1,4 +1,4 @@
-//! The checkpoints of a store, a page of keys at a time.
+//! Reads the checkpoints of a store, a page of keys at a time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ impl Scan<'_> {
                 Ok(page) => page,
                 Err(error) => return self.skip(name, SkipReason::Unreadable(error.to_string())),
             };
-            // Every page names all foreign files.
+            // Every page names all foreign files, so they are taken from the first.
             for foreign in page.foreign.iter().filter(|_| is_first) {
                 let what = format!("{name}: {}", foreign.to_string_lossy());
                 self.skip(what, SkipReason::Foreign);
@@ -53,7 +53,7 @@ impl Scan<'_> {
         (rows..self.rows.len()).for_each(|row| on_row(row + 1));
     }
 
-    /// Adds the tasks that were claimed and have no checkpoint.
+    /// Adds the tasks that are claimed and have no checkpoint.
     fn claimed_in(&mut self, name: &str, store: &dyn CheckpointStore) {
         let alone = store.claims().map(|it| it.claimed_without_document());
         let keys = match alone.unwrap_or(Ok(Vec::new())) {
@@ -70,8 +70,8 @@ impl Scan<'_> {
         }
     }
 
-    /// A page, with the rows of those that are as they were in the earlier scan. Of all others it has the documents, if
-    /// the store gives them.
+    /// Reads a page, with the rows of the keys that did not change since the earlier scan. For all others the page
+    /// holds the documents, if the store provides them.
     fn page(
         &self,
         store: &dyn CheckpointStore,
@@ -96,7 +96,7 @@ impl Scan<'_> {
             let read = store.list(&Query::all().with_keys(keys).with_documents())?;
             for read in read.entries {
                 if let Some(listed) = to_read.get_mut(&read.key) {
-                    // A line that was added in between is found next time.
+                    // The ledger of the first listing stays: a line added since then is found by the next scan.
                     let ledger = std::mem::take(&mut listed.ledger);
                     **listed = read.with_ledger(ledger);
                 }
@@ -137,7 +137,7 @@ impl Scan<'_> {
         let layout = format.layout();
         let ledger = listed.ledger.clone();
         let has_ledger = ledger != ListedLedger::Empty;
-        // In a host file a key is a place, and no id.
+        // In a host file a key is a slot and no id.
         let is_id = !store.capabilities().embedded;
         self.checkpoint(
             Found {

@@ -1,4 +1,4 @@
-//! The same hand-off in another format.
+//! Converts a hand-off to another format.
 
 use std::any::Any;
 use std::collections::HashSet;
@@ -9,21 +9,21 @@ use crate::checkpoint::{Checkpoint, Error, ErrorKind, Handoff, Result, Status, T
 use crate::is_blank;
 use crate::json::{Document, Kind, Node};
 
-/// A checkpoint in another format, and what it cannot hold.
+/// A checkpoint converted to another format, with what was lost and what was made up.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 #[non_exhaustive]
 pub struct Converted<C> {
     /// The checkpoint in the other format.
     pub checkpoint: C,
-    /// What the other format cannot hold, for a person: one line each, empty when all is there.
+    /// Values that the other format cannot hold, one readable line each; empty when nothing is lost.
     pub not_held: Vec<String>,
-    /// What the other format requires and the hand-off has not, so that it had to be made up: one line each.
+    /// Values that the other format requires and the hand-off lacks, so that they were made up: one readable line each.
     pub made_up: Vec<String>,
 }
 
 impl<C> Converted<C> {
-    /// The same with another form of the checkpoint.
+    /// Changes the form of the checkpoint and keeps the two lists.
     pub(crate) fn try_map<T>(self, form: impl FnOnce(C) -> Result<T>) -> Result<Converted<T>> {
         Ok(Converted {
             checkpoint: form(self.checkpoint)?,
@@ -33,10 +33,9 @@ impl<C> Converted<C> {
     }
 }
 
-/// The same hand-off in another format.
+/// Converts a hand-off to a checkpoint of another format.
 ///
-/// What that format cannot hold is found by comparing the hand-off that goes in with the one that comes
-/// out, so nothing is lost without being listed.
+/// Losses are found by comparing the given hand-off with that of the result, so nothing is lost without being listed.
 ///
 /// # Errors
 ///
@@ -55,10 +54,10 @@ pub fn convert<C: Checkpoint>(handoff: &Handoff, now: DateTime<Utc>) -> Result<C
     })
 }
 
-/// The same checkpoint in another format, from the checkpoint itself.
+/// Converts a checkpoint to another format, from the checkpoint itself.
 ///
-/// In its own format it stays as it is, with everything that a hand-off lacks, such as counts of items that
-/// are not listed; in another it is [`convert`] of its hand-off.
+/// In its own format it is returned unchanged, with everything that a hand-off lacks, such as counts of items that are
+/// not listed. For another format this is [`convert`] of its hand-off.
 ///
 /// # Errors
 ///
@@ -78,10 +77,10 @@ pub fn convert_from<S: Checkpoint, C: Checkpoint>(
     }
 }
 
-/// The phase of a task that names none.
+/// The phase of a task that does not name one.
 const USUAL_PHASE: &str = "implementation";
 
-/// The stamps that `held` has and `wanted` has not.
+/// The stamps that `held` has and `wanted` lacks.
 fn made_up(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     let of = |what: &str, stamps: &mut dyn Iterator<Item = (bool, &Option<Timestamp>)>| {
         let stamps = stamps.filter_map(|(has_own, stamp)| stamp.as_ref().filter(|_| !has_own));
@@ -120,7 +119,7 @@ fn made_up(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     .collect()
 }
 
-/// What of `wanted` is not in `held`.
+/// The values of `wanted` that `held` lacks.
 fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     let mut lost = Vec::new();
     let mut text = |what: &str, wanted: Option<&str>, held: Option<&str>| {
@@ -134,7 +133,7 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
         wanted.description.as_deref(),
         held.description.as_deref(),
     );
-    // A format need not tell a task that nothing is done of from one that is not started.
+    // A format need not distinguish a task that has not started from one with nothing done yet.
     let may_be_either = |status: &Status| matches!(status, Status::NotStarted | Status::InProgress);
     let is_same = wanted.status == held.status
         || (may_be_either(&wanted.status)
@@ -143,7 +142,7 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
             && held.in_progress.is_empty());
     let status = (!is_same).then(|| wanted.status.as_str());
     text("status", status, Some(held.status.as_str()));
-    // The phase that a task is in unless another is said, and comes back to.
+    // A task is in this phase unless another is named, so its loss is no loss.
     let phase = wanted
         .phase
         .as_deref()
@@ -240,14 +239,14 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
     lost
 }
 
-/// What of a source file stands nowhere in the converted one, member by member: also what no hand-off
-/// tells, such as a session's id, and undeclared members.
+/// Lists the members of a source file whose value is nowhere in the converted file, including what no hand-off carries,
+/// such as a session id and undeclared members.
 ///
-/// A text is there when a text of the result is the same, or has it as a whole between line ends, `; `, `, `, `: ` or
-/// dashes, as texts are joined; a number or a truth value when a member of the same name has it. `not_held` is what is
-/// known already, and is not listed twice. What a protocol keeps for its own book-keeping is no loss: the version, the
-/// reason of the last save, ids of sessions and of checkpoints, when the next one is due, counts, whether it can be
-/// resumed when it can.
+/// A text counts as held when the result has an equal text, or has it as a whole part between line ends, `; `, `, `,
+/// `: ` or dashes, since formats join texts. A number or boolean counts as held when a member of the same name has it.
+/// Losses already in `not_held` are not listed again. A protocol's own book-keeping is no loss: the version, the reason
+/// of the last save, ids of sessions and checkpoints, when the next checkpoint is due, counts, and `true` for whether
+/// it can be resumed.
 #[must_use]
 pub fn members_not_held(source: &Document, held: &Document, not_held: &[String]) -> Vec<String> {
     let mut there = Leaves::default();
@@ -260,7 +259,7 @@ pub fn members_not_held(source: &Document, held: &Document, not_held: &[String])
             Some(text) => there.texts.contains(text.trim()),
             None => {
                 let leaf = (name.to_owned(), node.raw().to_owned());
-                // A number where an id belongs is read by its digits.
+                // An id written as a number is compared by its digits.
                 let is_id = matches!(name, "id" | "tasksCompleted" | "tasksRemaining");
                 node.kind() == Kind::Null
                     || there.others.contains(&leaf)
@@ -287,7 +286,7 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
         | "interval_seconds" => true,
         "reason" => node.pointer().ends_with("/metadata/reason"),
         "phase" => node.as_str().is_some_and(|phase| phase == USUAL_PHASE),
-        // The hand-off has it in common terms; for a subtask, in the list that holds it.
+        // The hand-off has the status in common terms; the status of a subtask shows in the list that holds it.
         "status" => {
             let pointer = node.pointer();
             !pointer.trim_start_matches('/').contains('/')
@@ -299,7 +298,7 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
         }
         "can_resume" | "resumable" => node.as_bool() == Some(true),
         "total" | "completed" => node.as_f64().is_some(),
-        // The hand-off has the number of dropped steps, and their place.
+        // The hand-off has the number and the place of dropped steps.
         "completedSteps" => {
             node.pointer().ends_with("/dropped/completedSteps") && node.as_f64().is_some()
         }
@@ -311,7 +310,7 @@ fn is_bookkeeping(name: &str, node: &Node<'_>) -> bool {
     }
 }
 
-/// The texts of a document, and its numbers and truth values with their names.
+/// The texts of a document, and its numbers and booleans with their names.
 #[derive(Default)]
 struct Leaves {
     texts: HashSet<String>,
@@ -328,10 +327,10 @@ impl Leaves {
         });
     }
 
-    /// Adds a text, and the texts that it is joined of.
+    /// Adds a text, and the parts that it is joined of.
     fn add(&mut self, text: &str) {
         self.texts.insert(text.trim().to_owned());
-        // What a word stands before, such as `finished: …`, may have joints in itself.
+        // The rest after a word such as `finished: …` may itself contain separators.
         let after = text
             .split_once(": ")
             .map(|(_, rest)| rest.trim().to_owned());
@@ -343,7 +342,7 @@ impl Leaves {
     }
 }
 
-/// Visits every scalar with the name of the member that it, or the list it is in, stands under.
+/// Visits every scalar with the name of its member; in a list, with the name of the list.
 fn walk<'d>(node: Node<'d>, name: &str, visit: &mut dyn FnMut(&str, Node<'d>)) {
     match node.kind() {
         Kind::Object => {

@@ -1,4 +1,4 @@
-//! How the fields of all formats are read and written.
+//! Reads and writes the fields of all formats.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +18,8 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// An id: a text, or a number, which agents write as well and which is read by its digits, as many as there are. That
-/// the number is no text is reported by [`Inspection::id`](crate::checkpoint::Inspection::id).
+/// An id: a text, or a number with all its digits, which agents write as well.
+/// [`Inspection::id`](crate::checkpoint::Inspection::id) reports the number as a violation.
 struct Id(String);
 
 impl<'de> Deserialize<'de> for Id {
@@ -91,8 +91,8 @@ pub(super) fn plain_in_map<S: Serializer>(
     )
 }
 
-/// Declares an object of a file whose members may each be absent, with its serde and schema. `source` is the document of the
-/// protocol that the members come from.
+/// Declares an object of a file whose members may each be absent, with its serde attributes and schema. `source` names
+/// the document of the protocol that defines the members.
 macro_rules! members {
     (
         $(#[$about:meta])*

@@ -1,4 +1,4 @@
-//! The formats that the library speaks: a folder for each.
+//! The formats that the library supports, one folder each.
 
 pub mod agent_session;
 pub mod build_pipeline;
@@ -28,7 +28,7 @@ pub(crate) use sitebuilder::SitebuilderCheckpoint;
 pub(crate) use story_pipeline::{PipelineState, StoryCheckpoint};
 pub(crate) use task::TaskCheckpoint;
 
-/// The templates of each format that has messages of its own.
+/// The templates of each format with its own messages.
 #[cfg(feature = "template")]
 pub(crate) const TEMPLATES: &[&[(&str, &str)]] = &[
     agent_session::messages::TEMPLATES,

@@ -1,16 +1,16 @@
-//! A number, whole or fractional.
+//! A whole or fractional number.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number of the protocol: a stage, a score, a count.
+/// A number in a file, such as a stage, a score or a count.
 ///
-/// Whole or fractional, as the file has it; a whole one is written without a fraction.
+/// It may be whole or fractional; a whole one is written without a fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Number(f64);
 
-/// Up to here every whole number has a place of its own.
+/// Up to this number an `f64` represents every whole number exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Number {
@@ -20,14 +20,14 @@ impl Number {
         self.0
     }
 
-    /// The number, where it is whole and not below zero.
+    /// The number, if it is whole and not negative.
     #[must_use]
     pub fn whole(self) -> Option<u64> {
         let whole = self.0.fract() == 0.0 && (0.0..=EXACT).contains(&self.0);
         whole.then_some(self.0 as u64)
     }
 
-    /// What is wrong with a number that does not lie between these two, each included.
+    /// An error text if the number is outside this range, bounds included.
     pub(super) fn outside(self, least: u32, most: u32) -> Option<String> {
         let is_within = (f64::from(least)..=f64::from(most)).contains(&self.0);
         (!is_within).then(|| format!("{self} is not within {least} to {most}"))
@@ -77,13 +77,13 @@ impl<'de> Deserialize<'de> for Number {
 
 #[cfg(feature = "proptest")]
 crate::checkpoint::arbitrary! {
-    /// Whole from 0 to 100 three times of 4, else with one digit after the point.
+    /// Whole from 0 to 100 3 of 4, else with one digit after the point.
     Number => Number::between(0, 100);
 }
 
 #[cfg(feature = "proptest")]
 impl Number {
-    /// Whole three times of 4, else with one digit after the point.
+    /// Whole 3 of 4, else with one digit after the point.
     pub(super) fn between(
         least: u32,
         most: u32,

@@ -1,4 +1,4 @@
-//! Plans whose steps are texts: which step a report means, and changes of the plan.
+//! Plans whose steps are texts: finds the step that a report means, and changes the plan.
 
 use crate::shown::quoted_all;
 use crate::{is_blank, quoted};
@@ -10,14 +10,14 @@ use crate::checkpoint::{Error, Result, StepDone};
 
 /// A step that is reported as finished.
 pub(super) struct Finished {
-    /// What was done.
+    /// The text of the report.
     pub(super) text: String,
-    /// The planned step that it was.
+    /// The planned step that leaves the plan.
     leaves: Option<String>,
 }
 
 impl Finished {
-    /// Takes the step out of the plan; returns whether it was the current one.
+    /// Removes the step from the plan; returns whether it was the current one.
     pub(super) fn leave(&self, plan: &mut Vec<String>, current: Option<&str>) -> bool {
         if let Some(at) = plan
             .iter()
@@ -29,10 +29,10 @@ impl Finished {
     }
 }
 
-/// What a report finishes: the text may differ from the planned one, so what leaves the plan is the step that is named,
-/// else the planned one that reads the same, else the current one. `None` for a step that is finished already and
-/// reported again, as after a time-out, in the same words: what is current now is another. Steps of the plan are called
-/// `planned`.
+/// Finds the step that a report finishes. The text may differ from the planned one, so the step that leaves the plan is
+/// the one named in the report, else the planned one with the same text, else the current one. `None` when a finished
+/// step is reported again in the same words, as after a time-out: the current step is then another. Errors call the
+/// steps of the plan `planned`.
 pub(super) fn finished(
     done: &StepDone,
     current: Option<&str>,
@@ -64,8 +64,8 @@ pub(super) fn finished(
     Ok(Some(Finished { text, leaves }))
 }
 
-/// The step that leaves the plan with work that is reported in other words than it was planned: the current one, unless
-/// the text reads more like another, of which it could be the report as well.
+/// Finds the planned step for a report in other words: the current step, unless another planned step resembles the text
+/// more. That case is an error, since either may be meant.
 pub(super) fn finished_with(
     text: &str,
     current: Option<&str>,
@@ -105,7 +105,7 @@ pub(super) fn finished_with(
 
 const MOST_NAMED: usize = 3;
 
-/// How like two texts are: the words they have in common, of all different words of both.
+/// The likeness of two texts: the number of words in common, and of all different words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Likeness {
     equal: usize,
@@ -132,16 +132,16 @@ impl Likeness {
     }
 }
 
-/// The words of a text in lower case, without the endings in which a report differs from a plan. Of writing that has no
-/// spaces between its words, as Chinese, Japanese and Thai, each two neighbouring letters count as a word: single ones
-/// are too common to tell two steps apart.
+/// The words of a text in lower case, without the endings that differ between a plan and a report. In scripts without
+/// spaces between words, such as Chinese, Japanese and Thai, each pair of adjacent letters counts as a word, since
+/// single letters are too common to distinguish steps.
 fn words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let runs = text.split(|letter: char| !letter.is_alphanumeric());
     for run in runs.filter(|run| !run.is_empty()) {
         let run = run.to_lowercase();
         if run.is_ascii() {
-            // It is one word: there is no bound between letters and digits.
+            // An ASCII run is one word: there is no boundary between letters and digits.
             words.insert(stem(&run));
             continue;
         }
@@ -151,7 +151,7 @@ fn words(text: &str) -> BTreeSet<String> {
             let before = at.checked_sub(1).and_then(|at| parts.get(at));
             match parts.get(at + 1).filter(|next| is_letter(next)) {
                 Some(next) if is_letter(part) => words.insert(format!("{part}{next}")),
-                // It is the second letter of a pair.
+                // The letter is already part of a pair.
                 _ if is_letter(part) && before.is_some_and(|before| is_letter(before)) => false,
                 _ => words.insert(stem(part)),
             };
@@ -163,12 +163,13 @@ fn words(text: &str) -> BTreeSet<String> {
 fn stem(word: &str) -> String {
     let stems = ["ing", "ed", "es", "e", "s"].iter();
     let mut stems = stems.filter_map(|ending| word.strip_suffix(ending));
-    // What is left must be a word still: `is` and `red` have no ending.
+    // The stem must have at least two letters: `is` and `red` have no ending.
     let stem = stems.find(|stem| stem.chars().count() > 1);
     stem.unwrap_or(word).to_owned()
 }
 
-/// Adds a step to the plan, before another or at its end. One that is planned or in progress stays where it is.
+/// Adds a step to the plan, before another or at its end. A step that is already planned or in progress stays where it
+/// is.
 pub(super) fn add(
     plan: &mut Vec<String>,
     current: Option<&str>,
@@ -199,7 +200,7 @@ pub(super) fn drop(plan: &mut Vec<String>, current: Option<&str>, text: &str) ->
     Ok(is_current)
 }
 
-/// Gives a planned step another text, at the same place; returns whether it is the current one.
+/// Changes the text of a planned step and keeps its position; returns whether it is the current one.
 pub(super) fn reword(
     plan: &mut [String],
     current: Option<&str>,
@@ -252,7 +253,7 @@ fn place(plan: &[String], text: &str) -> Result<usize> {
     })
 }
 
-/// Adds texts to a list, each once and none that says nothing.
+/// Adds texts to a list, each once; blank ones are skipped.
 pub(super) fn add_each_once(
     list: &mut Vec<String>,
     texts: impl IntoIterator<Item = impl AsRef<str>>,
@@ -272,13 +273,13 @@ pub(super) fn each_once<'t>(texts: impl IntoIterator<Item = &'t String>) -> Vec<
     texts.filter(|text| seen.insert(*text)).collect()
 }
 
-/// A decision, for a format that keeps it as a text.
+/// The text of a decision, for a format that keeps decisions as texts.
 pub(super) fn decided(text: &str, rationale: Option<&str>) -> String {
     let because = rationale.map_or_else(String::new, |why| format!(" (because {why})"));
     format!("Decided: {text}{because}")
 }
 
-/// A text, where it says something.
+/// The text, unless it is blank.
 pub(super) fn said(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !is_blank(text))
 }
@@ -330,7 +331,7 @@ mod tests {
             let as_current = finished_with(reported, Some(planned), &plan).unwrap();
             assert_eq!(as_current.as_deref(), Some(planned));
         }
-        // One particle in common says nothing.
+        // One common particle is not enough.
         let plan = ["設定を読む".to_owned()];
         assert_eq!(finished_with("図を描いた", None, &plan).unwrap(), None);
     }

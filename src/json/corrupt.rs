@@ -1,10 +1,10 @@
-//! Why a text is no document at all.
+//! Why a text is no document.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Why bytes could not be taken as a document.
+/// The ways in which bytes can fail to be a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub enum CorruptCode {
     NulBytes,
     /// A byte sequence that is not UTF-8.
     NotUtf8,
-    /// Something that JSON does not allow here.
+    /// Text that JSON does not allow at this place.
     Syntax,
     /// Git conflict markers: both sides of a merge are in the text.
     MergeConflict,
@@ -56,17 +56,17 @@ impl fmt::Display for CorruptCode {
     }
 }
 
-/// A text that is no document, with the place where that shows.
+/// Why a text is no document, and at which place in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Corrupt {
-    /// What kind of corruption it is.
+    /// The kind of corruption.
     pub code: CorruptCode,
-    /// Line of the place, from 1; a line ends with `\n`.
+    /// The line of the place, from 1; a line ends with `\n`.
     pub line: usize,
-    /// Column of the place in its line, from 1, in characters.
+    /// The column of the place in its line, from 1, in characters.
     pub column: usize,
-    /// Bytes before the place.
+    /// The number of bytes before the place.
     pub offset: usize,
     /// What is wrong there and, where it helps, what to do.
     pub message: String,
@@ -84,7 +84,7 @@ impl fmt::Display for Corrupt {
 
 impl std::error::Error for Corrupt {}
 
-/// The conflict markers of git, where a text has them: both sides of a merge are in it, and a person has to choose.
+/// Finds the conflict markers of git. A text with both sides of a merge must be resolved by a person.
 pub(crate) fn conflict(bytes: &[u8]) -> Option<Corrupt> {
     let is = |line: &[u8], marker: u8| {
         let rest = line.strip_prefix([marker; 7].as_slice());

@@ -1,4 +1,4 @@
-//! Values of the text as values of a type: a serde deserializer whose errors say which value they are about.
+//! Deserializes values of the text; each error names the value that it is about.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use super::failure::Failure;
 use super::tree::{Children, Index, Kind, Marks, NONE, Tree};
 use super::violation::Code;
 
-/// What is read, and what is not shown because it could not be read.
+/// The tree to read, and the values in it that are skipped.
 #[derive(Clone, Copy)]
 pub(super) struct View<'de, 'v> {
     pub(super) tree: &'de Tree,
-    /// One flag for each value of the tree.
+    /// One flag for each value of the tree: whether it is skipped.
     pub(super) hidden: &'v [bool],
 }
 
@@ -38,7 +38,7 @@ impl<'de, 'v> View<'de, 'v> {
     }
 }
 
-/// The name of a type that wants a number as its text has it, with all digits.
+/// A newtype struct of this name reads a number as its text, with all digits.
 pub(crate) const NUMBER_AS_TEXT: &str = "$agent_checkpoint::number_as_text";
 
 /// One value, as a deserializer.
@@ -57,7 +57,7 @@ impl<'de, 'v> At<'de, 'v> {
         self.tree().kind(self.index)
     }
 
-    /// The innermost value that an error passes is the one it is about.
+    /// An error belongs to the innermost value that it passes through.
     pub(super) fn placed<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| self.place(failure))
     }
@@ -102,7 +102,7 @@ impl<'de, 'v> At<'de, 'v> {
     fn visit_number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         let number = self.tree().raw(self.index);
         if number == "-0" {
-            // The integer 0 would lose the sign.
+            // `0` as an integer would lose the sign.
             visitor.visit_f64(-0.0)
         } else if let Ok(unsigned) = number.parse() {
             visitor.visit_u64(unsigned)
@@ -150,7 +150,7 @@ impl<'de, 'v> At<'de, 'v> {
         }
     }
 
-    /// Elements whose position matters: none of them may be skipped.
+    /// Visits elements whose position matters, so none of them may be skipped.
     fn visit_positions<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         let mut elements = self.tree().children(self.index);
         if self.kind() == Kind::Array && elements.any(|element| self.view.is_hidden(element)) {
@@ -170,7 +170,7 @@ impl<'de, 'v> At<'de, 'v> {
             if is_integer && !fits {
                 return Err(self.place(Failure::out_of_range(number, &visitor)));
             }
-            // JSON has one kind of number: 2.0 and 2e0 are 2.
+            // JSON has one kind of number, so `2.0` and `2e0` are 2.
             if let (false, Some(whole)) = (is_integer, whole(number)) {
                 if let Ok(unsigned) = whole.parse() {
                     return self.placed(visitor.visit_u64(unsigned));
@@ -201,10 +201,10 @@ impl<'de, 'v> At<'de, 'v> {
     }
 }
 
-/// The digits of the integer that a number with a fraction or an exponent is; `None` when it is no integer. Not
-/// through a float, which would round: `9007199254740993.0` is not `9007199254740992`.
+/// The digits of a number with a fraction or an exponent, if it is an integer. A float would round:
+/// `9007199254740993.0` is not `9007199254740992`.
 fn whole(number: &str) -> Option<String> {
-    /// No integer type has as many digits.
+    /// No integer type has this many digits.
     const MOST_DIGITS: usize = 40;
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent),
@@ -221,7 +221,7 @@ fn whole(number: &str) -> Option<String> {
     if digits.is_empty() {
         return Some("0".to_owned());
     }
-    // An exponent that is no number is too large for one, to either side.
+    // An exponent that does not parse is beyond any integer, in one direction or the other.
     let exponent: i64 = match exponent.parse() {
         Ok(exponent) => exponent,
         Err(_) if exponent.starts_with('-') => return None,
@@ -302,7 +302,7 @@ impl<'de> Deserializer<'de> for At<'de, '_> {
         if self.kind() != Kind::Number {
             return self.deserialize_any(visitor);
         }
-        // Not through f64, which would round twice and turn large numbers into infinity.
+        // Parsing as `f64` first would round twice and turn large numbers into infinity.
         let number = self.tree().raw(self.index);
         let result = match number.parse() {
             Ok(float) if f32::is_finite(float) => visitor.visit_f32(float),
@@ -365,7 +365,7 @@ impl<'de> Deserializer<'de> for At<'de, '_> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Failure> {
-        // Visitors of structs would take an array as the fields in their order.
+        // The visitor of a struct would take an array as its fields in order.
         if self.kind() == Kind::Array {
             return self.wrong_type(&visitor);
         }
@@ -441,7 +441,7 @@ impl<'de> SeqAccess<'de> for Elements<'de, '_> {
 struct Members<'de, 'v> {
     view: View<'de, 'v>,
     children: Children<'de>,
-    /// The member whose name was given out last.
+    /// The member whose name was returned last.
     value: Option<Index>,
 }
 
@@ -469,7 +469,7 @@ impl<'de> MapAccess<'de> for Members<'de, '_> {
     }
 }
 
-/// The name of a member, as a deserializer: a string that also reads as a number, a boolean or a unit variant.
+/// The name of a member as a deserializer: a string, which can also be read as a number, a boolean or a unit variant.
 struct Name<'de, 'v> {
     member: At<'de, 'v>,
 }
@@ -485,7 +485,7 @@ impl<'de> Name<'de, '_> {
     }
 }
 
-/// A name as a number or a boolean: parsed, and if that fails shown as the string that it is.
+/// Reads a name as a number or a boolean; if it cannot be parsed, it is visited as a string.
 macro_rules! parsed_name {
     ($($deserialize:ident $visit:ident)*) => {$(
         fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
@@ -516,7 +516,7 @@ impl<'de> Deserializer<'de> for Name<'de, '_> {
         deserialize_f32 visit_f32 deserialize_f64 visit_f64
     }
 
-    /// A name that is no Unicode text is no field of a struct, so it is foreign there and stays.
+    /// A name that is no valid Unicode matches no field of a struct, so it is an unknown member there.
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         match self.text() {
             Cow::Borrowed(name) => visitor.visit_borrowed_str(name),
@@ -558,7 +558,7 @@ impl<'de> Deserializer<'de> for Name<'de, '_> {
     }
 }
 
-/// The one member of an object that stands for an enum: its name is the variant, its value what the variant holds.
+/// An object with one member that represents an enum: the name is the variant, the value is its content.
 struct Variant<'de, 'v> {
     member: At<'de, 'v>,
 }
@@ -574,7 +574,7 @@ impl<'de> EnumAccess<'de> for Variant<'de, '_> {
         if name.is_lone() {
             return Err(self.member.place(lone_surrogate()));
         }
-        // An unknown variant is a fault of the whole enum, so its place is not the member.
+        // An unknown variant is an error of the whole enum, so its place is not the member.
         let variant = seed.deserialize(name)?;
         Ok((variant, self))
     }
@@ -631,7 +631,7 @@ mod tests {
             ("-0.0", "0"),
             ("0e999999999999999999999", "0"),
             ("1E+2", "100"),
-            // Beyond what a float tells apart.
+            // More digits than a float has.
             ("9007199254740993.0", "9007199254740993"),
             ("1.8446744073709551615e19", "18446744073709551615"),
         ] {
@@ -640,7 +640,7 @@ mod tests {
         for number in ["0.5", "1e-1", "12e-3", "1.25e1", "1e-99999999999999999999"] {
             assert_eq!(whole(number), None, "{number}");
         }
-        // More digits than any integer has, and no more work than that.
+        // An exponent this large must not produce as many digits.
         assert!(whole("1e99999999999999999999").is_some_and(|digits| digits.len() < 50));
     }
 }

@@ -1,7 +1,7 @@
-//! What a text must change so that it reads as the wanted value, from what its type wrote before and writes now.
+//! Computes how a text must change to read as the wanted value, from what its type wrote before and writes now.
 //!
-//! Only the two typed texts are compared with each other, never a typed text with that of the file: so what the type
-//! does not know, spells otherwise or could not read is no difference.
+//! Only the two typed texts are compared with each other, never with the text of the file. So values that the type does
+//! not know, spells differently or could not read are no differences.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,29 +9,29 @@ use super::relay::{Change, Item};
 use super::tree::{Index, Kind, Lookup, ROOT, Tree};
 use super::typed::Typed;
 
-/// What tells the elements of one list apart, so that a changed element is known again.
+/// Which members identify an element of a list, so that a changed element is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Name of the member that holds the list.
+    /// The name of the member that holds the list.
     pub list: &'static str,
-    /// Names of the members that together identify an element.
+    /// The names of the members that together identify an element.
     pub by: &'static [&'static str],
 }
 
-/// A comparison of the typed text before and after, along the text of the file.
+/// A comparison of the typed texts before and after, guided by the text of the file.
 pub(super) struct Diff<'t> {
     pub(super) text: &'t Tree,
     pub(super) old: &'t Tree,
     pub(super) new: &'t Typed,
-    /// The values of the text that `old` does not have because they could not be read, in order.
+    /// The values of the text that could not be read and so are not in `old`, in order.
     pub(super) left_out: &'t [Index],
     pub(super) identities: &'t [Identity],
-    /// Of the values skipped, those that the change replaces or removes.
+    /// The unreadable values that the change replaces or removes.
     pub(super) lost: Vec<Index>,
 }
 
 impl Diff<'_> {
-    /// What becomes of the value `text`, which reads as `old`, if it is to read as the root of the new text.
+    /// The change that makes the value `text`, which reads as `old`, read as the root of the new text.
     pub(super) fn run(&mut self, text: Index, old: Index) -> Option<Change> {
         self.value(text, Some(old), ROOT, "")
     }
@@ -40,7 +40,7 @@ impl Diff<'_> {
         self.left_out.binary_search(&index).is_ok()
     }
 
-    /// Notes what could not be read in a value that goes.
+    /// Records the unreadable values inside a value that is removed.
     fn lose(&mut self, index: Index) {
         let end = self.text.span(index).next;
         let first = self.left_out.partition_point(|&left| left < index);
@@ -57,8 +57,8 @@ impl Diff<'_> {
         Some(Change::Replace(new))
     }
 
-    /// `old` is none where the typed text lacks what the text of the file has, such as an empty list. `list` is the
-    /// name of the member that the value belongs to.
+    /// `old` is none if the typed text lacks a value of the file, such as an empty list. `list` is the name of the
+    /// member that holds the value.
     fn value(&mut self, text: Index, old: Option<Index>, new: Index, list: &str) -> Option<Change> {
         let kind = self.text.kind(text);
         let old_kind = old.map_or(kind, |old| self.old.kind(old));
@@ -93,7 +93,7 @@ impl Diff<'_> {
             let new_member = new_members.find(&name);
             let removed = old_member.is_some() && new_member.is_none();
             if removed {
-                // With its shadowed namesakes, which would otherwise come to count.
+                // Shadowed members of this name are removed too; otherwise the last of them would count.
                 changed = true;
                 self.lose(child);
                 continue;
@@ -111,8 +111,8 @@ impl Diff<'_> {
         changed.then_some(Change::Inside(items))
     }
 
-    /// Adds the members that the text does not have. Members of a struct go next to their neighbours in the order that
-    /// the type declares; entries of a map go to the end.
+    /// Adds the members that the text lacks. Members of a struct are placed beside their neighbours in the order of the
+    /// type; entries of a map are added at the end.
     fn add_members(
         &self,
         text: Index,
@@ -124,7 +124,7 @@ impl Diff<'_> {
         let mut old_members = old.map(|old| Lookup::new(self.old, old));
         let mut text_members = Lookup::new(self.text, text);
         let mut added = false;
-        // Where the next member goes: behind the one before it, or before the first one that there is.
+        // Where the next member goes: after the previous one, or before the first existing one.
         let mut place = None;
         for member in self.new.tree.children(new) {
             let name = self.new.tree.name(member);
@@ -138,7 +138,7 @@ impl Diff<'_> {
                 });
                 if let Some(position) = position {
                     if place.is_none() && added {
-                        // All items so far that are new were put at the end: they belong before this one.
+                        // New items so far were added at the end; they belong before this member.
                         let new_ones = items.iter().rev();
                         let count = new_ones.take_while(|i| matches!(i, Item::New(_))).count();
                         items[position..].rotate_right(count);
@@ -151,7 +151,7 @@ impl Diff<'_> {
             }
             let before = old_members.as_mut().and_then(|old| old.find(&name));
             if before.is_some_and(|before| self.unchanged(before, member)) {
-                // The type writes what the text leaves to it, such as a default.
+                // The type writes a member that the text omits, such as a default.
                 continue;
             }
             added = true;
@@ -175,7 +175,7 @@ impl Diff<'_> {
             None => Vec::new(),
         };
         if read.len() != before.len() {
-            // The type does not keep positions, so nothing tells which element is which.
+            // Positions do not correspond, so the elements cannot be matched.
             return self.replace(text, new);
         }
         let after: Vec<Index> = self.new.tree.children(new).collect();
@@ -209,7 +209,7 @@ impl Diff<'_> {
         Some(Change::Inside(items))
     }
 
-    /// For each element after the change, which one before it is the same.
+    /// For each new element, the position of the old element that it was.
     fn origins(&self, before: &[Index], after: &[Index], list: &str) -> Vec<Option<usize>> {
         let identity = self
             .identities
@@ -225,7 +225,7 @@ impl Diff<'_> {
         origins
     }
 
-    /// Finds elements that changed by their identity.
+    /// Matches changed elements by their identity.
     fn identify(
         &self,
         before: &[Index],
@@ -240,7 +240,7 @@ impl Diff<'_> {
         let mut free = HashMap::new();
         for (position, &element) in before.iter().enumerate().rev() {
             if let (false, Some(id)) = (taken[position], id_of(self.old, element, by)) {
-                // The first one of several with the same identity.
+                // Of several elements with one identity, the first is kept.
                 free.insert(id, position);
             }
         }
@@ -252,8 +252,8 @@ impl Diff<'_> {
         }
     }
 
-    /// Where as many elements came between two others as went from there, and each resembles its predecessor, they are
-    /// the same elements, changed in place.
+    /// Matches runs of unmatched elements in place: as many new elements as old ones between two matched neighbours,
+    /// each of which resembles its predecessor.
     fn pair_holes(
         &self,
         before: &[Index],
@@ -304,7 +304,7 @@ impl Diff<'_> {
             return kinds.0.is_container() == kinds.1.is_container();
         }
         if id_of(self.old, old, by).is_some() && id_of(new_tree, new, by).is_some() {
-            // Identified elements are the same only by their identity.
+            // Elements with an identity match only by it.
             return false;
         }
         let mut counterparts = Lookup::new(new_tree, new);
@@ -318,7 +318,7 @@ impl Diff<'_> {
     }
 }
 
-/// The identity of an element: the texts of the members that identify it; none if it lacks one.
+/// The identity of an element: the texts of its identifying members; none if one is missing.
 fn id_of<'t>(tree: &'t Tree, element: Index, by: &[&str]) -> Option<Vec<&'t str>> {
     if by.is_empty() || tree.kind(element) != Kind::Object {
         return None;
@@ -331,7 +331,7 @@ fn id_of<'t>(tree: &'t Tree, element: Index, by: &[&str]) -> Option<Vec<&'t str>
         .collect()
 }
 
-/// Matches equal texts, the first with the first, the second with the second and so on.
+/// Matches equal texts in order: the first with the first, the second with the second and so on.
 fn equal_elements<'t>(
     before: impl Iterator<Item = &'t str>,
     after: impl ExactSizeIterator<Item = &'t str> + DoubleEndedIterator,
@@ -364,14 +364,14 @@ fn equal_elements<'t>(
     origins
 }
 
-/// The unreadable elements of a list, each of which stays behind the element that it stood behind.
+/// The unreadable elements of a list; each stays behind the element that it followed.
 struct Followers {
-    /// By the readable element that they follow, counted from 1; those in front of all are the first group.
+    /// Grouped by the readable element that they follow, counted from 1. Group 0 comes before all elements.
     groups: Vec<Vec<Index>>,
 }
 
 impl Followers {
-    /// An element whose neighbour goes follows the one before that.
+    /// Groups the elements. If the element before is removed, an unreadable one follows the last kept element.
     fn new(elements: &[Index], read: &[Index], kept: &[bool]) -> Followers {
         let mut groups = vec![Vec::new(); read.len() + 1];
         let (mut passed, mut group) = (0, 0);

@@ -1,4 +1,4 @@
-//! The document: a text and what stands where in it.
+//! A JSON document: a text, and the place of every value in it.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use super::violation::{Code, Violation};
 
 /// The text of a JSON object, byte for byte as it was read, with the place of every value in it.
 ///
-/// What strict JSON forbids but real files have is taken and reported by [`Document::findings`]: names given twice (the
-/// last one counts) and a byte order mark. Numbers are kept as text, so no precision is lost. Two documents are equal
-/// when their texts are.
+/// Duplicate names (the last one counts) and a byte order mark are accepted, since real files have them, and reported
+/// by [`Document::findings`]. Numbers are kept as text, so no precision is lost. Two documents are equal when their
+/// texts are.
 ///
 /// ```
 /// use agent_checkpoint::json::Document;
@@ -25,26 +25,26 @@ use super::violation::{Code, Violation};
 #[derive(Clone, Debug)]
 pub struct Document {
     pub(super) tree: Tree,
-    /// Where the document was taken from, if it is part of a file.
+    /// The place in the file that the document was extracted from, if it is part of a file.
     pub(super) host: Option<Box<Host>>,
 }
 
-/// The most findings that are listed of one document.
+/// The most findings listed for one document.
 const MAX_FINDINGS: usize = 64;
 
-/// Where a part was taken from.
+/// The place in a file that a part was extracted from.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
-    /// Pointer from the root of the file.
+    /// The pointer from the root of the file.
     pub(super) at: String,
-    /// Indent of the line that the part begins on.
+    /// The indent of the line on which the part begins.
     pub(super) indent: String,
-    /// Style of the file.
+    /// The style of the file.
     pub(super) style: Style,
 }
 
 impl Document {
-    /// The document in the bytes of a file.
+    /// Parses the bytes of a file.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Document {
         Tree::from_bytes(bytes).map(Document::whole)
     }
 
-    /// The same as [`Document::parse`] for a text, which is not copied if it is a `String`.
+    /// Parses a text, like [`Document::parse`]. A `String` is not copied.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Document {
         Document { tree, host: None }
     }
 
-    /// The whole text, as it belongs into the file.
+    /// The whole text, as it is written to the file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.tree.text
@@ -86,15 +86,15 @@ impl Document {
         self.host.as_ref().map_or("", |host| &host.at)
     }
 
-    /// Whether both are the same JSON value, however they are laid out; members may come in another order. Numbers are
+    /// Whether both documents are the same JSON value, whatever their layout and the order of members. Numbers are
     /// compared by their text.
     #[must_use]
     pub fn same_value(&self, other: &Document) -> bool {
         self.tree.same(ROOT, &other.tree, ROOT)
     }
 
-    /// What is wrong with the text itself, whatever it is read as: a byte order mark, and names given twice (one
-    /// violation for each pointer, in the order of the text).
+    /// Violations of the text itself, independent of any type: a byte order mark, and duplicate names (one violation
+    /// for each pointer, in the order of the text).
     #[must_use]
     pub fn findings(&self) -> Vec<Violation> {
         let mut findings = Vec::new();
@@ -112,7 +112,7 @@ impl Document {
         findings
     }
 
-    /// Looks only into values that count: what a shadowed value has inside has no pointer.
+    /// Visits only values that count: a value inside a shadowed one has no pointer.
     fn find_duplicates(&self, index: Index, at: &mut String, findings: &mut Vec<Violation>) {
         if findings.len() >= MAX_FINDINGS {
             return;
@@ -144,7 +144,7 @@ impl Document {
         }
     }
 
-    /// How new text in this document is to look.
+    /// The style in which new text is laid out.
     pub(super) fn style(&self) -> Style {
         match &self.host {
             Some(host) => host.style.clone(),
@@ -152,7 +152,7 @@ impl Document {
         }
     }
 
-    /// The pointer into the file for a value of this document.
+    /// The pointer of a value, from the root of the file.
     pub(super) fn pointer_to(&self, index: Index) -> String {
         format!("{}{}", self.at(), self.tree.pointer(index))
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn control_characters_are_no_text() {
         for byte in 0..=0x7f_u8 {
-            // Near the end and far from it, since strings are passed over in steps of eight bytes.
+            // Near the end and far from it, since strings are scanned in steps of eight bytes.
             for tail in ["", "seven77", "eight888", "and thirteen"] {
                 let text = format!("{{\"a\":\"{}{tail}\"}}", char::from(byte));
                 let taken = Document::from_text(text).is_ok();

@@ -1,4 +1,4 @@
-//! Edits of a document: each changes the value it names and leaves every other byte as it was.
+//! Edits of a document. Each changes the value it names and leaves every other byte unchanged.
 
 use serde::Serialize;
 
@@ -10,20 +10,20 @@ use super::relay::{Change, Item, Relay};
 use super::tree::{Index, Kind, ROOT, Tree};
 use super::typed::Typed;
 
-/// What a pointer names, for an edit.
+/// The target of an edit.
 enum Place {
     Root,
-    /// A value that is there.
+    /// An existing value.
     Value {
         container: Index,
         index: Index,
     },
-    /// A member that is not there.
+    /// A missing member of an existing object.
     Absent {
         object: Index,
         name: String,
     },
-    /// An element that is not there.
+    /// A missing element of an existing array.
     Beyond {
         array: Index,
         token: String,
@@ -31,7 +31,7 @@ enum Place {
 }
 
 impl Document {
-    /// A new document: two spaces of indent, members in the order that `value` serializes them, a final newline.
+    /// Creates a document: two spaces of indent, members in the order that `value` serializes them, a final newline.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Document {
         Ok(Document::whole(tree))
     }
 
-    /// A document without white space, for what is never written.
+    /// Creates a document without white space, for values that are never written.
     ///
     /// # Errors
     ///
@@ -58,13 +58,12 @@ impl Document {
         }
     }
 
-    /// Sets the value at `pointer`, which may be a member that is not there yet of an object that is; `-` as the last
-    /// token appends to an array. Says whether the document changed: not if that value, however it is laid out, is
-    /// there already.
+    /// Sets the value at `pointer`, which may be a new member of an existing object; `-` as the last token appends to
+    /// an array. Returns whether the document changed: it does not if an equal value, in any layout, is already there.
     ///
     /// # Errors
     ///
-    /// [`EditError`] when there is nothing to put the value into, or the value cannot be written as JSON.
+    /// [`EditError`] when nothing can hold the value, or the value cannot be written as JSON.
     pub fn set<T: Serialize + ?Sized>(
         &mut self,
         pointer: &str,
@@ -91,13 +90,13 @@ impl Document {
         }
     }
 
-    /// Puts a new value in: into an array before the index that `pointer` ends with (or at the end for `-` and for the
-    /// array's length), into an object under a name that it does not have.
+    /// Inserts a new value: into an array before the index that ends `pointer` (at the end for `-` and for the length
+    /// of the array), or into an object under a new name.
     ///
     /// # Errors
     ///
-    /// [`EditError`] when the member is there already, the index is beyond the end, there is nothing to put the value
-    /// into, or the value cannot be written as JSON.
+    /// [`EditError`] when the member already exists, the index is beyond the end, nothing can hold the value, or the
+    /// value cannot be written as JSON.
     pub fn insert<T: Serialize + ?Sized>(
         &mut self,
         pointer: &str,
@@ -122,7 +121,7 @@ impl Document {
         }
     }
 
-    /// Puts a new element at the end of the array at `pointer`.
+    /// Appends a new element to the array at `pointer`.
     ///
     /// # Errors
     ///
@@ -148,11 +147,11 @@ impl Document {
         self.add_element(array, None, value, pointer)
     }
 
-    /// Removes the value at `pointer`, with all members of that name. Says whether there was one.
+    /// Removes the value at `pointer`, with all members of that name. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// [`EditError`] for the root, and when the text is no pointer.
+    /// [`EditError`] for the root, and when the text is not a JSON pointer.
     pub fn remove(&mut self, pointer: &str) -> Result<bool, EditError> {
         let (container, index) = match self.place(pointer) {
             Ok(Place::Value { container, index }) => (container, index),
@@ -166,19 +165,19 @@ impl Document {
             .filter(|&child| child != index && !tree.is_namesake(child, index));
         let items = kept.map(|child| Item::Kept(child, None)).collect();
         let change = Change::Inside(items);
-        // Nothing is new, so any tree will do for new values.
+        // There are no new values, so any tree serves as their source.
         let text = self.relaid(&self.tree, container, &change, &[]);
         self.commit(text, pointer)?;
         Ok(true)
     }
 
-    /// Gives the member at `pointer` another name, and all members of its name; their values, places and layout stay.
-    /// Says whether the document changed: not where there is none, or it has that name.
+    /// Renames the member at `pointer`, and all members of its name; their values, places and layout stay. Returns
+    /// whether the document changed: it does not if there is no such member, or if it already has that name.
     ///
     /// # Errors
     ///
-    /// [`EditError`] when the object has a member of the new name, for what is no member,
-    /// and when the text is no pointer.
+    /// [`EditError`] when the object already has a member of the new name, when `pointer` is not that of a member, and
+    /// when it is not a JSON pointer.
     pub fn rename(&mut self, pointer: &str, name: &str) -> Result<bool, EditError> {
         let (container, index) = match self.place(pointer) {
             Ok(Place::Value { container, index }) => (container, index),
@@ -203,7 +202,7 @@ impl Document {
         let namesakes: Vec<Index> = (self.tree.children(container))
             .filter(|&child| child == index || self.tree.is_namesake(child, index))
             .collect();
-        // From the end, so that the places before stay where they are.
+        // In reverse order, so that earlier offsets stay valid.
         for child in namesakes.into_iter().rev() {
             let span = self.tree.span(child);
             text.replace_range(span.name as usize..span.name_end as usize, &quoted);
@@ -277,7 +276,7 @@ impl Document {
         Ok(true)
     }
 
-    /// The values beside a value and itself; none for the root.
+    /// The children of the container of a value, itself included; none for the root.
     pub(super) fn siblings(&self, index: Index) -> Vec<Index> {
         let mut at = ROOT;
         while at != index {
@@ -311,7 +310,7 @@ impl Document {
         relay.text(index, change, siblings)
     }
 
-    /// Takes the text as the new text of the document.
+    /// Makes this text the text of the document.
     pub(super) fn commit(&mut self, text: String, pointer: &str) -> Result<(), EditError> {
         self.tree = Tree::from_text(text)
             .map_err(|corrupt| EditError::refused(&self.full(pointer), corrupt))?;
@@ -350,7 +349,7 @@ impl Document {
         }
     }
 
-    /// A pointer of this document as a pointer of the file.
+    /// Converts a pointer of this document to a pointer of the file.
     pub(super) fn full(&self, pointer: &str) -> String {
         format!("{}{pointer}", self.at())
     }

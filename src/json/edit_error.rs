@@ -11,24 +11,24 @@ pub struct EditError(pub(super) EditProblem);
 /// Pointers begin at the root of the file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EditProblem {
-    /// The text is no JSON pointer.
+    /// The text is not a JSON pointer.
     #[error(
         "{pointer} is no JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`", pointer = quoted(pointer))]
     BadPointer {
         /// The text.
         pointer: String,
     },
-    /// There is no object or array to put the value into.
+    /// There is no object or array that could hold the value.
     #[error("nothing at {pointer} to edit: the document ends at {deepest}, which is {kind}", pointer = quoted(pointer), deepest = quoted(deepest))]
     NotFound {
         /// Where the edit was to be.
         pointer: String,
-        /// The deepest value on the way that is there.
+        /// The deepest existing value on the way.
         deepest: String,
         /// What that value is, such as `a string`.
         kind: &'static str,
     },
-    /// The array is shorter than that, or the token is no index.
+    /// The index is beyond the end of the array, or the token is no index.
     #[error("no index for {pointer}: the array has {length} elements", pointer = quoted(pointer))]
     BadIndex {
         /// Where the edit was to be.
@@ -36,7 +36,7 @@ pub(super) enum EditProblem {
         /// How many elements the array has.
         length: usize,
     },
-    /// Only an array takes elements.
+    /// The value is no array, so it takes no elements.
     #[error("the value at {pointer} is {kind}, not an array", pointer = quoted(pointer))]
     NotAnArray {
         /// The pointer.
@@ -44,24 +44,24 @@ pub(super) enum EditProblem {
         /// What the value is, such as `an object`.
         kind: &'static str,
     },
-    /// The object has a member of this name.
+    /// The object already has a member of this name.
     #[error("there is a value at {pointer} already", pointer = quoted(pointer))]
     AlreadyThere {
         /// The pointer.
         pointer: String,
     },
-    /// The root of a document is an object and stays one.
+    /// The root of a document must be an object.
     #[error("the root of a document must be an object")]
     RootNotObject,
-    /// The value refused to be serialized.
+    /// The value cannot be serialized.
     #[error("the value for {pointer} cannot be written as JSON", pointer = quoted(pointer))]
     Serialize {
         /// Where the value was to be.
         pointer: String,
-        /// Why not.
+        /// The error of the serializer.
         source: serde_json::Error,
     },
-    /// The value has a NaN or an infinity, for which JSON has no text.
+    /// The value has a NaN or an infinity, which JSON cannot represent.
     #[error("the value for {pointer} has a number that is not finite", pointer = quoted(pointer))]
     NotFinite {
         /// Where the value was to be.
@@ -73,7 +73,7 @@ pub(super) enum EditProblem {
         /// Where the value was to be.
         pointer: String,
     },
-    /// The text that would result is no document.
+    /// The resulting text would be no document.
     #[error("the edit at {pointer} would not give a document", pointer = quoted(pointer))]
     Corrupt {
         /// Where the value was to be.
@@ -84,7 +84,7 @@ pub(super) enum EditProblem {
 }
 
 impl EditError {
-    /// The error for a value or a text that is none.
+    /// The error for a value or a text that is no valid document.
     pub(super) fn refused(pointer: &str, source: Corrupt) -> EditError {
         let pointer = pointer.to_owned();
         match source.code {

@@ -1,4 +1,4 @@
-//! Why a value of the text could not become a value of a type.
+//! Errors of deserializing a value of the text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,24 +8,24 @@ use serde::de::{self, Expected, Unexpected};
 use super::tree::{Index, Kind, NONE};
 use super::violation::Code;
 
-/// Longer texts are cut in messages, in characters.
+/// The length to which texts in messages are cut, in characters.
 const SHOWN: usize = 80;
 
-/// What serde calls a number with a fraction, or beyond 64 bits.
+/// The words of serde for a number with a fraction, or beyond 64 bits.
 const FLOAT: &str = "floating point `";
 
-/// An error of the deserializer, with the value that it belongs to.
+/// An error of the deserializer, with the value that it is about.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: Code,
     pub(super) message: String,
     /// The value that could not be read; [`NONE`] until it is known.
     pub(super) at: Index,
-    /// The kind of value that the type did not want.
+    /// The type of a value that did not fit.
     pub(super) found: Option<Kind>,
-    /// The member that is not there.
+    /// The missing member.
     pub(super) missing: Option<&'static str>,
-    /// The value could be read, had not something in it been skipped, which has its own violation.
+    /// The value lacks only a part that was skipped, which has its own violation.
     pub(super) follows: bool,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Something inside was skipped, and without it the value cannot be.
+    /// The error of a value that cannot be read without a skipped part.
     pub(super) fn following() -> Failure {
         Failure {
             follows: true,
@@ -56,7 +56,7 @@ impl Failure {
         Failure::new(Code::OUT_OF_RANGE, message)
     }
 
-    /// The number that was found, as the text has it: a double has fewer digits.
+    /// Replaces the number in the message by its text, since a double has fewer digits.
     pub(super) fn with_number(mut self, number: &str) -> Failure {
         if self.at == NONE
             && let Some(at) = self.message.rfind(FLOAT)
@@ -84,7 +84,7 @@ impl Failure {
     }
 }
 
-/// What a type expects, for a reader of the file who does not see the type.
+/// What a type expects, in JSON terms, since a reader of the file does not know the Rust type.
 fn in_json_words(expected: &dyn Expected) -> String {
     let words = expected.to_string();
     let rust = |prefix: &str| words.starts_with(prefix);
@@ -108,7 +108,7 @@ fn is_integer_type(words: &str) -> bool {
     bits.is_some_and(|bits| ["8", "16", "32", "64", "128", "size"].contains(&bits))
 }
 
-/// A text as messages show it: a megabyte of it would hide the rest.
+/// Cuts a text for a message, since a very long text would hide the rest.
 pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -116,7 +116,7 @@ pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same in quotes.
+/// The text, cut and in quotes.
 pub(crate) fn quoted_short(text: &str) -> String {
     crate::quoted(&shortened(text))
 }

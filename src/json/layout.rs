@@ -1,4 +1,4 @@
-//! How new text is laid out so that it looks like the file around it.
+//! Lays out new text in the style of the file around it.
 
 use super::tree::{Index, Kind, NONE, ROOT, Tree};
 
@@ -6,15 +6,15 @@ use super::tree::{Index, Kind, NONE, ROOT, Tree};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Style {
     pub(super) newline: &'static str,
-    /// What one more level is indented by.
+    /// The indent of one level.
     pub(super) unit: String,
-    /// Whether containers have their values on lines of their own.
+    /// Whether the values of containers have their own lines.
     pub(super) multiline: bool,
-    /// Between a name and its value.
+    /// The text between a name and its value.
     pub(super) colon: String,
-    /// Between two values on one line.
+    /// The text between two values on one line.
     pub(super) comma: String,
-    /// Whether arrays without containers in them stand on one line.
+    /// Whether arrays without nested containers are on one line.
     pub(super) flat_lists: bool,
 }
 
@@ -31,7 +31,7 @@ impl Style {
         }
     }
 
-    /// The style that a text has; what it does not show is as in a new file.
+    /// The style of a text; what cannot be derived from it is as in a new file.
     pub(super) fn of(tree: &Tree) -> Style {
         let fresh = Style::fresh();
         let lead = lead(tree, ROOT).unwrap_or_default();
@@ -79,7 +79,7 @@ fn newline(text: &str) -> &'static str {
     }
 }
 
-/// Whether most arrays of plain values stand on one line.
+/// Whether most arrays of plain values are on one line.
 fn has_flat_lists(tree: &Tree) -> bool {
     let (mut flat, mut tall) = (0, 0);
     for index in 0..tree.spans.len() as Index {
@@ -99,30 +99,30 @@ fn is_plain_list(tree: &Tree, array: Index) -> bool {
     elements.all(|element| !tree.kind(element).is_container())
 }
 
-/// What stands between the opening bracket and the first value; none for an empty container.
+/// The text between the opening bracket and the first value; none for an empty container.
 pub(super) fn lead(tree: &Tree, container: Index) -> Option<&str> {
     let first = tree.children(container).next()?;
     let start = tree.span(container).start as usize + 1;
     tree.text.get(start..tree.span(first).piece_start())
 }
 
-/// What stands between the end of one value and the start of a later one.
+/// The text between the end of one value and the start of a later one.
 pub(super) fn between(tree: &Tree, earlier: Index, later: Index) -> &str {
     &tree.text[tree.span(earlier).end as usize..tree.span(later).piece_start()]
 }
 
-/// What stands between the name of a member and its value.
+/// The text between the name of a member and its value.
 pub(super) fn colon(tree: &Tree, member: Index) -> Option<&str> {
     let span = tree.span(member);
     (span.name != NONE).then(|| &tree.text[span.name_end as usize..span.start as usize])
 }
 
-/// The shape of a container that new ones beside it should have too.
+/// The shape of a container, for new containers beside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape<'t> {
-    /// The container stands on one line.
+    /// Whether the container is on one line.
     flat: bool,
-    /// Inside the brackets of a container on one line.
+    /// The padding inside the brackets of a container on one line.
     pad: &'t str,
     colon: Option<&'t str>,
     comma: &'t str,
@@ -150,13 +150,13 @@ impl<'t> Shape<'t> {
         })
     }
 
-    /// The separators of a container on one line, padding first; none if its values have lines of their own.
+    /// The padding and separator of a container on one line; none if its values have their own lines.
     pub(super) fn flat_separators(&self) -> Option<(&'t str, &'t str)> {
         self.flat.then_some((self.pad, self.comma))
     }
 }
 
-/// Writes a value of another tree in this style. `indent` is that of the line the value starts on.
+/// Writes a value of another tree in this style. `indent` is the indent of the line on which the value starts.
 pub(super) fn lay(
     out: &mut String,
     source: &Tree,
@@ -233,8 +233,8 @@ pub(super) fn lay_piece(
     lay(out, source, child, style, shape, indent);
 }
 
-/// The white space at the start of the line that the offset is in; `first` for the first line, which may start in the
-/// middle of a line of a file.
+/// The white space at the start of the line with this offset. `first` is the answer for the first line, which may start
+/// in the middle of a line of a file.
 pub(super) fn line_indent<'t>(text: &'t str, offset: usize, first: &'t str) -> &'t str {
     let Some(newline) = text[..offset].rfind('\n') else {
         return first;

@@ -1,14 +1,14 @@
-//! What the JSON text of a value does not show: which objects are maps, and whether a number was none.
+//! Finds what the JSON text of a value does not show: which objects are maps, and numbers that are not finite.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::ser::{self, Serializer};
 
-/// serde_json hands numbers of any precision and raw values through as structs of these names.
+/// serde_json passes numbers of arbitrary precision and raw values as structs with this name prefix.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// For each object that the value is serialized to, in the order of the text, whether it is a map and no struct.
+/// For each object that the value serializes to, in the order of the text: whether it is a map and not a struct.
 ///
 /// # Errors
 ///
@@ -21,12 +21,12 @@ pub(super) fn maps<T: Serialize + ?Sized>(value: &T) -> Result<Vec<bool>, Flaw> 
     Ok(objects)
 }
 
-/// Why a value cannot be looked through.
+/// Why a value cannot be inspected.
 #[derive(Debug)]
 pub(super) enum Flaw {
-    /// A number that JSON has no text for.
+    /// A number that JSON cannot represent.
     NotFinite,
-    /// The value refused to be serialized.
+    /// The value cannot be serialized.
     Other,
 }
 
@@ -183,7 +183,7 @@ impl<'s> Serializer for Maps<'s> {
         _variant: &'static str,
         _length: usize,
     ) -> Result<Self, Flaw> {
-        // The object with the name of the variant, and the one in it.
+        // One object has the name of the variant, the other is its content.
         self.found(false);
         self.found(false);
         Ok(self)
@@ -242,7 +242,7 @@ impl ser::SerializeMap for Maps<'_> {
     type Error = Flaw;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, _key: &T) -> Result<(), Flaw> {
-        // A name is no value.
+        // A name is not a value.
         Ok(())
     }
 

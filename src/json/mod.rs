@@ -1,4 +1,4 @@
-//! A lossless JSON document: its reader, its writer, and what can be wrong with it.
+//! Lossless JSON documents: reading, editing and writing them, and violations found in them.
 //!
 //! [`Document`] keeps the text of a file byte for byte, together with the place of every value in it, so that an edit
 //! changes the edited value and nothing else.

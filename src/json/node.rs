@@ -1,4 +1,4 @@
-//! One value of a document.
+//! A value of a document.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::document::Document;
 use super::tree::{Index, Kind, Marks, ROOT};
 
-/// One value of a [`Document`], where it stands.
+/// A value of a [`Document`], at its place in the text.
 #[derive(Clone, Copy)]
 pub struct Node<'d> {
     document: &'d Document,
@@ -21,9 +21,9 @@ impl Document {
         Node::new(self, ROOT)
     }
 
-    /// The value at a JSON pointer (RFC 6901), which begins at the root of this document: `""` is the root itself.
+    /// Returns the value at a JSON pointer (RFC 6901) from the root of this document: `""` is the root itself.
     ///
-    /// The last of members with the same name counts. A text that is no pointer names nothing.
+    /// Of several members with the same name the last one counts. A text that is no pointer finds nothing.
     #[must_use]
     pub fn get(&self, pointer: &str) -> Option<Node<'_>> {
         let index = self.tree.find(pointer)?;
@@ -42,7 +42,7 @@ impl<'d> Node<'d> {
         self.document.tree.kind(self.index)
     }
 
-    /// The value exactly as it stands in the text.
+    /// The exact text of the value.
     #[must_use]
     pub fn raw(&self) -> &'d str {
         self.document.tree.raw(self.index)
@@ -60,13 +60,13 @@ impl<'d> Node<'d> {
         (self.kind() == Kind::Bool).then(|| self.raw() == "true")
     }
 
-    /// The value, if it is a number written as an integer that fits.
+    /// The value, if it is a number written as an integer that fits in `u64`.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         self.number()?.parse().ok()
     }
 
-    /// The value, if it is a number written as an integer that fits.
+    /// The value, if it is a number written as an integer that fits in `i64`.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         self.number()?.parse().ok()
@@ -82,7 +82,7 @@ impl<'d> Node<'d> {
         (self.kind() == Kind::Number).then(|| self.raw())
     }
 
-    /// The value, if it is a string; none also when it has half of a surrogate pair and so is no Unicode text.
+    /// The value, if it is a string. None for a string with half of a surrogate pair, which is no valid Unicode.
     #[must_use]
     pub fn as_str(&self) -> Option<Cow<'d, str>> {
         let span = self.document.tree.span(self.index);
@@ -90,7 +90,7 @@ impl<'d> Node<'d> {
         readable.then(|| self.document.tree.string(self.index))
     }
 
-    /// The members of an object that count, in the order of the text; nothing for other values.
+    /// The members of an object that count, in the order of the text; empty for other values.
     pub fn members(&self) -> impl Iterator<Item = (Cow<'d, str>, Node<'d>)> + use<'d> {
         let document = self.document;
         let inside = self.children_if(Kind::Object);
@@ -99,14 +99,14 @@ impl<'d> Node<'d> {
             .map(move |child| (document.tree.name(child), Node::new(document, child)))
     }
 
-    /// Whether an object has a name more than once; only the last of them counts.
+    /// Whether an object has duplicate names; only the last of each counts.
     pub(crate) fn repeats_a_name(&self) -> bool {
         let tree = &self.document.tree;
         self.children_if(Kind::Object)
             .any(|child| tree.span(child).is_shadowed())
     }
 
-    /// The elements of an array; nothing for other values.
+    /// The elements of an array; empty for other values.
     pub fn elements(&self) -> impl Iterator<Item = Node<'d>> + use<'d> {
         let document = self.document;
         self.children_if(Kind::Array)
@@ -120,7 +120,7 @@ impl<'d> Node<'d> {
         children.into_iter().flatten()
     }
 
-    /// The member of an object by its name; the last one if the name is given more than once.
+    /// Returns the member of an object with this name; the last one if the name is given more than once.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Node<'d>> {
         if self.kind() != Kind::Object {
@@ -130,7 +130,7 @@ impl<'d> Node<'d> {
         Some(Node::new(self.document, index))
     }
 
-    /// Whether both are the same JSON value, as [`Document::same_value`] has it.
+    /// Whether both are the same JSON value; see [`Document::same_value`].
     #[must_use]
     pub fn same_value(&self, other: &Node<'_>) -> bool {
         let (tree, theirs) = (&self.document.tree, &other.document.tree);
@@ -143,7 +143,7 @@ impl<'d> Node<'d> {
         self.document.pointer_to(self.index)
     }
 
-    /// Where the value stands in the text of the document, in bytes.
+    /// The byte range of the value in the text of the document.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         let span = self.document.tree.span(self.index);

@@ -1,4 +1,4 @@
-//! One pass over the text: strict JSON (RFC 8259) to a list of spans.
+//! Parses strict JSON (RFC 8259) in one pass into a list of spans.
 
 use crate::quoted;
 use std::borrow::Cow;
@@ -8,15 +8,15 @@ use super::corrupt::{Corrupt, CorruptCode, conflict};
 use super::text::{Escape, unicode_escape};
 use super::tree::{Index, Kind, Marks, NONE, ROOT, Span, Tree};
 
-/// How many containers may stand inside each other, the root included.
+/// The greatest depth of nested containers, the root included.
 pub const MAX_DEPTH: usize = 128;
 
 const BOM: char = '\u{feff}';
 
-/// Objects with fewer members look for duplicate names by comparing all pairs, which is faster than a hash map there.
+/// Objects with fewer members find duplicate names by comparing all pairs, which is faster there than a hash map.
 const FEW_MEMBERS: usize = 24;
 
-/// Why the text was not taken, and where.
+/// Why a text was refused, and where.
 struct Fault {
     code: CorruptCode,
     offset: usize,
@@ -37,7 +37,7 @@ impl Fault {
         self.into_corrupt(before)
     }
 
-    /// Adds line and column, which need the text before the place.
+    /// Adds line and column, computed from the text before the place.
     fn into_corrupt(self, before: &str) -> Corrupt {
         let (line, column) = line_and_column(before);
         Corrupt {
@@ -50,7 +50,7 @@ impl Fault {
     }
 }
 
-/// Line and column, both from 1, of the place that has this text before it. A byte order mark is no column.
+/// Line and column, both from 1, of the place after this text. A byte order mark is no column.
 fn line_and_column(before: &str) -> (usize, usize) {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let in_line = &before[line_start..];
@@ -64,7 +64,7 @@ fn line_and_column(before: &str) -> (usize, usize) {
 }
 
 impl Tree {
-    /// The tree of a file: its root must be an object.
+    /// Parses the bytes of a file; its root must be an object.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Tree, Corrupt> {
         if let Err(fault) = check_nul(bytes) {
             return Err(fault.into_corrupt(""));
@@ -75,7 +75,7 @@ impl Tree {
         }
     }
 
-    /// The tree of a text whose root must be an object.
+    /// Parses a text; its root must be an object.
     pub(super) fn from_text(text: String) -> Result<Tree, Corrupt> {
         let tree = match parse(&text) {
             Ok((spans, has_duplicates)) => Tree {
@@ -83,7 +83,7 @@ impl Tree {
                 spans,
                 has_duplicates,
             },
-            // Of a text with conflict markers these are what is to be seen to.
+            // Conflict markers are reported first, since they are what the reader has to resolve.
             Err(fault) => {
                 return Err(conflict(text.as_bytes()).unwrap_or_else(|| fault.in_text(&text)));
             }
@@ -98,7 +98,7 @@ impl Tree {
         Err(fault.into_corrupt(&tree.text[..start]))
     }
 
-    /// The tree of a text with one JSON value of any type.
+    /// Parses a text with one JSON value of any type.
     pub(super) fn of_any_value(text: String) -> Result<Tree, Corrupt> {
         match parse(&text) {
             Ok((spans, has_duplicates)) => Ok(Tree {
@@ -129,7 +129,7 @@ fn not_utf8_message(bytes: &[u8], offset: usize, length: Option<usize>) -> &'sta
     }
 }
 
-/// The corruption of bytes that are not UTF-8.
+/// The error for bytes that are not UTF-8.
 fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Corrupt {
     let offset = error.valid_up_to();
     let message = not_utf8_message(bytes, offset, error.error_len());
@@ -137,7 +137,7 @@ fn not_utf8(bytes: &[u8], error: &std::str::Utf8Error) -> Corrupt {
     Fault::new(CorruptCode::NotUtf8, offset, message).into_corrupt(before)
 }
 
-/// The length of the object that a text begins with, or where it breaks.
+/// The length of the object at the start of a text, or the offset at which it breaks.
 pub(super) fn whole_object(text: &str) -> Result<usize, usize> {
     let mut parser = Parser {
         text,
@@ -167,7 +167,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// At the first value of the text.
+    /// Starts at the first value of the text.
     fn begin(text: &'t str) -> Result<Parser<'t>, Fault> {
         if text.len() >= NONE as usize {
             let message = "more than 4 GiB of text";
@@ -192,7 +192,7 @@ impl<'t> Parser<'t> {
         Ok(parser)
     }
 
-    /// The root and the end of the text after it.
+    /// Parses the root and the end of the text after it.
     fn document(&mut self) -> Result<(), Fault> {
         self.value(1, NONE, NONE, Marks::default())?;
         let end = self.at;
@@ -220,7 +220,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands at the present place is not what `expected` says, or the text ends there.
+    /// The error when the text at the current place is not what `expected` names, or ends there.
     fn fault(&self, expected: &str) -> Fault {
         self.fault_at(self.at, expected)
     }
@@ -245,7 +245,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `depth` is how many containers there would be around and including this value, were it one.
+    /// Parses a value. `depth` is the depth of nested containers, counting this value if it is one.
     fn value(
         &mut self,
         depth: usize,
@@ -299,7 +299,7 @@ impl<'t> Parser<'t> {
         span.end = self.at as u32;
         span.next = next;
         span.kind = kind;
-        // Whether the member is shadowed is known only when its object ends, so nothing is lost here.
+        // Shadowed members are marked only at the end of their object, so this overwrites nothing.
         span.marks = marks;
         Ok(())
     }
@@ -432,7 +432,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// From the opening quote to after the closing one; says whether there are escapes and halves of surrogate pairs.
+    /// Parses a string with its quotes; returns whether it has escapes and halves of surrogate pairs.
     fn string(&mut self) -> Result<Marks, Fault> {
         let mut marks = Marks::default();
         self.at += 1;
@@ -457,12 +457,12 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Skips plain characters eight bytes at a time, to the first quote, backslash or control character or close
-    /// before it.
+    /// Skips plain characters eight bytes at a time, until at or shortly before the next quote, backslash or control
+    /// character.
     fn skip_plain(&mut self) {
         const ONES: u64 = 0x0101_0101_0101_0101;
         const HIGHS: u64 = 0x8080_8080_8080_8080;
-        // The high bit of every byte that is zero; bytes above the first one found may be wrong.
+        // The high bit of every zero byte; bits above the first one may be wrong.
         let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
         while let Some(&chunk) = self.bytes[self.at..].first_chunk::<8>() {
             let word = u64::from_le_bytes(chunk);
@@ -515,14 +515,14 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The names of the members of an object whose spans are known.
+/// The names of the members of an object whose spans are parsed.
 struct Names<'p> {
     text: &'p str,
     spans: &'p [Span],
 }
 
 impl<'p> Names<'p> {
-    /// The members, which run to the end of the list: their object has just ended.
+    /// The members, which extend to the end of the list, since their object was parsed last.
     fn members(&self, after: Index) -> impl Iterator<Item = &'p Span> {
         let spans = self.spans;
         let mut at = after as usize;
@@ -537,8 +537,8 @@ impl<'p> Names<'p> {
         &self.text[span.name as usize + 1..span.name_end as usize - 1]
     }
 
-    /// What a name is compared by: its characters, and whether it has half of a surrogate pair, since the escape that
-    /// stands for that could be spelled out in another name.
+    /// The key by which a name is compared: its characters, and whether it has half of a surrogate pair. Such a half is
+    /// kept as its escape, which another name could contain literally.
     fn identity(&self, span: &Span) -> (Cow<'p, str>, bool) {
         let name = if span.marks.has(Marks::NAME_ESCAPED) {
             super::text::unescape(self.raw(span))

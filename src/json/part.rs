@@ -1,4 +1,4 @@
-//! A part of a file as a document of its own, and back.
+//! Extracts a part of a file as its own document, and puts it back.
 
 use super::document::{Document, Host};
 use super::edit_error::{EditError, EditProblem};
@@ -7,10 +7,10 @@ use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
 
 impl Document {
-    /// The object at `pointer` as a document of its own; none if there is no object.
+    /// Extracts the object at `pointer` as its own document; none if there is no object.
     ///
-    /// Its text is the exact slice of this one. It remembers where it came from: violations and errors carry pointers of
-    /// the file (see [`Document::at`]), and edits are laid out as they would be in the file.
+    /// The text is the exact slice of this document. The part remembers its place: violations and errors have pointers
+    /// of the file (see [`Document::at`]), and edits are laid out as in the file.
     #[must_use]
     pub fn extract(&self, pointer: &str) -> Option<Document> {
         let index = self.tree.find(pointer)?;
@@ -30,15 +30,15 @@ impl Document {
         })
     }
 
-    /// Puts the text of another document at `pointer`: in place of the value there, or as a new member of an object.
-    /// Says whether a byte changed.
+    /// Puts the text of another document at `pointer`, in place of the value there or as a new member of an object.
+    /// Returns whether a byte changed.
     ///
-    /// The text stays as it is where it was [extracted](Document::extract) from a place with the same indent in a file
-    /// of the same style; otherwise its lines are moved to fit.
+    /// The text stays unchanged if it was [extracted](Document::extract) from a place with the same indent in a file of
+    /// the same style; otherwise its lines are indented to fit.
     ///
     /// # Errors
     ///
-    /// [`EditError`] when there is nothing to put the text into, or the result would nest too deep.
+    /// [`EditError`] when nothing can hold the text, or the result would nest too deep.
     pub fn graft(&mut self, pointer: &str, part: &Document) -> Result<bool, EditError> {
         let grafted = self.grafted(pointer, part)?;
         let is_changed = grafted.is_some();
@@ -48,7 +48,7 @@ impl Document {
         Ok(is_changed)
     }
 
-    /// The document that [`graft`](Document::graft) makes of this one; `None` where that is the same.
+    /// The result of [`graft`](Document::graft); `None` if it equals this document.
     pub(crate) fn grafted(
         &self,
         pointer: &str,
@@ -57,10 +57,10 @@ impl Document {
         let text = if let Some(index) = self.tree.find(pointer) {
             self.with_part(index, part)
         } else {
-            // A place for the part, laid out as a new member; the part then takes it.
+            // First adds a placeholder, laid out as a new member, and then replaces it by the part.
             let mut with_place = self.clone();
             with_place.set(pointer, &())?;
-            // `-` names no element of the result: the last element of its array is meant.
+            // `-` finds no element in the result: it means the last element of the array.
             let index = with_place
                 .tree
                 .find(pointer)
@@ -81,7 +81,7 @@ impl Document {
         Ok(Some(Document { tree, host }))
     }
 
-    /// Indent of the line that the text begins on, in its file.
+    /// The indent of the line of the file on which the text begins.
     pub(super) fn first_indent(&self) -> &str {
         self.host.as_ref().map_or("", |host| &host.indent)
     }
@@ -119,7 +119,7 @@ impl Document {
             out.push_str(raw);
             return;
         }
-        // A string has no line end in it, so every line end here is between values.
+        // Strings contain no line ends, so every line end is between values.
         let mut lines = raw.split('\n');
         out.push_str(lines.next().unwrap_or_default().trim_end_matches('\r'));
         for line in lines {

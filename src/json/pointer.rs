@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A member name or an index as one token of a pointer: `a/b` becomes `a~1b`.
+/// Escapes a member name or an index as one token of a pointer: `a/b` becomes `a~1b`.
 #[must_use]
 pub fn escape(token: &str) -> Cow<'_, str> {
     if !token.contains(['~', '/']) {
@@ -11,7 +11,7 @@ pub fn escape(token: &str) -> Cow<'_, str> {
     Cow::Owned(token.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The pointer to the member `token` of what `prefix` points to; `token` is not escaped yet.
+/// Appends the unescaped `token` to the pointer `prefix`.
 ///
 /// ```
 /// use agent_checkpoint::json::pointer;
@@ -25,9 +25,9 @@ pub fn join(prefix: &str, token: &str) -> String {
     joined
 }
 
-/// The tokens of a pointer, unescaped, from the root downwards; none for the root itself.
+/// Splits a pointer into its unescaped tokens, from the root downwards; none for the root itself.
 ///
-/// A text that is no pointer (see [`is_valid`]) is split as if its first `/` were there.
+/// A text that is no pointer (see [`is_valid`]) is split as if it began with `/`.
 pub fn split(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let tokens = pointer.strip_prefix('/').unwrap_or(pointer).split('/');
     let whole = usize::from(pointer.is_empty());
@@ -42,7 +42,7 @@ pub fn is_valid(pointer: &str) -> bool {
     starts && tildes.all(|rest| rest.starts_with(['0', '1']))
 }
 
-/// The index that a token names, if it is one: digits without leading zeros.
+/// The index that a token names, if it names one: digits without leading zeros.
 pub(super) fn index(token: &str) -> Option<usize> {
     let digits = token.bytes().all(|b| b.is_ascii_digit());
     let canonical = token == "0" || !token.starts_with('0');
@@ -59,7 +59,7 @@ pub(super) fn push(pointer: &mut String, token: &str) {
     pointer.push_str(&escape(token));
 }
 
-/// The pointer to the parent, and the last token, unescaped; none for the root.
+/// The pointer of the parent and the unescaped last token; none for the root.
 pub(super) fn parent(pointer: &str) -> Option<(&str, Cow<'_, str>)> {
     let (parent, last) = pointer.rsplit_once('/')?;
     Some((parent, unescape(last)))

@@ -1,4 +1,4 @@
-//! Reading a document as a type: what cannot be read is skipped and reported, never made up.
+//! Reads a document as a type. Values that cannot be read are skipped and reported, never made up.
 
 use serde::de::DeserializeOwned;
 
@@ -9,25 +9,26 @@ use super::pointer;
 use super::tree::{Index, Kind, ROOT, Tree};
 use super::violation::{Code, Violation};
 
-/// After so many violations of the reader each further one skips a whole member of the root; after so many of those
-/// the document is none of the type. So the time is bounded, whatever is read as whatever.
+/// The most violations of single values. After them, each further one skips a whole member of the root; after as many
+/// of those the document is refused. This bounds the time for any document and type.
 const MANY: usize = 64;
 
-/// How many values may be passed in all while looking for the ones at fault, so that the time is bounded.
+/// The most values visited in total while looking for values at fault, which bounds the time.
 const SEARCH: usize = 4_000_000;
 
-/// A value that was read from a document, and what is wrong with the document.
+/// A value read from a document, with the violations of the document.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reading<T> {
-    /// The value, without what could not be read.
+    /// The value, without the parts that could not be read.
     pub value: T,
-    /// What is wrong: the [findings](Document::findings) of the document first, then what could not be read.
+    /// The violations: first the [findings](Document::findings) of the document, then the values that could not be
+    /// read.
     pub violations: Vec<Violation>,
     left_out: Vec<String>,
     /// The values that were skipped, in the order of the text.
     pub(super) nodes: Vec<Index>,
-    /// Bytes of the text that was read, to know it again.
+    /// The length of the text that was read, in bytes, to recognise it.
     pub(super) length: usize,
 }
 
@@ -38,16 +39,17 @@ impl<T> Reading<T> {
         &self.left_out
     }
 
-    /// Whether something was skipped.
+    /// Whether any value was skipped.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         !self.left_out.is_empty()
     }
 
-    /// The pointer, from the root of the file, to what `typed_pointer` means in the value that was read.
+    /// Converts a pointer into the typed value to a pointer from the root of the file.
     ///
-    /// Both count from the root of `document`, the one that was read; but where elements of an array were skipped, the
-    /// indexes of later ones differ. What the document does not have keeps its pointer.
+    /// `document` must be the one that was read, and `typed_pointer` starts at its root. The two differ where elements
+    /// of an array were skipped, since the indexes of later elements shift. A pointer to a value that the document
+    /// lacks is kept.
     ///
     /// ```
     /// use agent_checkpoint::json::Document;
@@ -105,12 +107,12 @@ impl<T> Reading<T> {
     }
 }
 
-/// A document that cannot be read as the type, even with everything skipped that is at fault.
+/// A document that cannot be read as the type, even with all values at fault skipped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the document cannot be read: {}", summary(violations))]
 #[non_exhaustive]
 pub struct Unreadable {
-    /// What is wrong; the last one is what cannot be skipped.
+    /// The violations; the last one concerns the value that cannot be skipped.
     pub violations: Vec<Violation>,
 }
 
@@ -122,17 +124,15 @@ fn summary(violations: &[Violation]) -> String {
 }
 
 impl Document {
-    /// The document as a value of a type.
+    /// Reads the document as a value of a type.
     ///
-    /// Each value of the text that its place in the type does not take is skipped, with a violation at its pointer, and
-    /// the rest is read. Only objects are read as structs, never arrays by position. Members that the type does not
-    /// know are passed over.
+    /// A value that does not fit its place in the type is skipped, with a violation at its pointer, and the rest is
+    /// read. Only objects are read as structs, never arrays by position. Unknown members are ignored.
     ///
     /// # Errors
     ///
-    /// [`Unreadable`] when the root itself does not fit, for example because it lacks a member without a default: then
-    /// there is no value, and none is made up. Also when more than 64 members of the root are skipped after as many
-    /// violations.
+    /// [`Unreadable`] when the root itself does not fit, for example because it lacks a member without a default: no
+    /// value is made up. Also when more than 64 members of the root are skipped after as many violations.
     pub fn read<T: DeserializeOwned>(&self) -> Result<Reading<T>, Unreadable> {
         let mut reader = Reader::new(self);
         loop {
@@ -154,11 +154,11 @@ struct Reader<'d> {
     document: &'d Document,
     hidden: Vec<bool>,
     violations: Vec<Violation>,
-    /// Violations of the document itself, which come first.
+    /// The number of violations of the document itself, which come first.
     findings: usize,
-    /// Members of the root that were skipped because there was too much wrong already.
+    /// The number of members of the root skipped because there were too many violations.
     gave_up: usize,
-    /// How many more times the document may be read while looking for the value at fault.
+    /// How often the document may still be read while looking for the value at fault.
     searches: usize,
 }
 
@@ -182,7 +182,7 @@ impl<'d> Reader<'d> {
             hidden: &self.hidden,
         };
         let root = view.at(ROOT);
-        // Types that read through a buffer may fail after they have seen the whole root.
+        // Types that read through a buffer may fail after the whole root was read.
         root.placed(T::deserialize(root))
     }
 
@@ -203,7 +203,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Notes the failure and skips the value at fault; false if that is the root.
+    /// Records the failure and skips the value at fault; returns false if that is the root.
     fn leave_out<T: DeserializeOwned>(&mut self, failure: Failure) -> bool {
         let tree = &self.document.tree;
         let at = self.culprit::<T>(&failure);
@@ -247,15 +247,15 @@ impl<'d> Reader<'d> {
         self.violations.push(Violation::new(pointer, code, message));
     }
 
-    /// Hides a value; what is in it need not be hidden on its own any more.
+    /// Skips a value; values inside it need no flag of their own then.
     fn hide(&mut self, index: Index) {
         let end = self.document.tree.span(index).next as usize;
         self.hidden[index as usize..end].fill(false);
         self.hidden[index as usize] = true;
     }
 
-    /// The value that is at fault. Types that read their members through a buffer (`flatten`, `untagged`, tagged enums)
-    /// blame the container: then it is the member without which the failure goes away.
+    /// The value at fault. Types that read their members through a buffer (`flatten`, `untagged`, tagged enums) blame
+    /// the container; then it is the member without which the failure disappears.
     fn culprit<T: DeserializeOwned>(&mut self, failure: &Failure) -> Index {
         let tree = &self.document.tree;
         let mut at = failure.at;
@@ -283,7 +283,7 @@ impl<'d> Reader<'d> {
                 Without::Same => {}
             }
         }
-        // Several: one of them is a tag, say, without which the others are not even looked at.
+        // With several, one may be a tag without which the others are not read at all.
         match required[..] {
             [child] => Some(child),
             _ => None,
@@ -311,13 +311,13 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// What comes of leaving out a value while looking for the one at fault.
+/// The effect of skipping a value while looking for the one at fault.
 enum Without {
-    /// The failure is gone.
+    /// The failure disappears.
     Better,
-    /// The failure is gone, but the type wants the value.
+    /// The failure disappears, but the type requires the value.
     Required,
-    /// The failure is still there.
+    /// The failure remains.
     Same,
 }
 
@@ -448,7 +448,7 @@ mod tests {
                 "/by_number/2"
             ]
         );
-        // The step without its name went as a whole, with the violation at the name.
+        // The step without a readable name is skipped as a whole; its violation is at the name.
         assert_eq!(
             left_out,
             ["/steps/0/tags/1", "/steps/1", "/steps/2", "/by_number/2"]

@@ -1,37 +1,37 @@
-//! Containers whose values changed, laid again from their own pieces and separators.
+//! Rewrites containers whose values changed, from their own pieces and separators.
 
 use super::layout::{Shape, Style, between, colon, lay, lay_piece, lead, line_indent};
 use super::tree::{Index, Kind, Tree};
 
-/// What becomes of a value of the text. Indexes of new values are those of another tree.
+/// The change of a value of the text. Indexes of new values belong to another tree.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Another value stands there.
+    /// The value is replaced by another one.
     Replace(Index),
-    /// The container has these values, in this order.
+    /// The container gets these values, in this order.
     Inside(Vec<Item>),
 }
 
 /// One value of a changed container.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A value that the container has already, with what becomes of it.
+    /// An existing value of the container, with its change.
     Kept(Index, Option<Change>),
     /// A new value.
     New(Index),
 }
 
-/// A text that is to change, and where new values come from.
+/// A text that is to change, and the tree of the new values.
 pub(super) struct Relay<'t> {
     pub(super) tree: &'t Tree,
     pub(super) new: &'t Tree,
     pub(super) style: &'t Style,
-    /// Indent of the line that the text begins on.
+    /// The indent of the line on which the text begins.
     pub(super) first_indent: &'t str,
 }
 
 impl<'t> Relay<'t> {
-    /// The whole text after the change of one value. `siblings` are the values beside it.
+    /// The whole text after the change of one value. `siblings` are the values of its container.
     pub(super) fn text(&self, index: Index, change: &Change, siblings: &[Index]) -> String {
         let span = self.tree.span(index);
         let text = &self.tree.text;
@@ -126,7 +126,7 @@ impl<'t> Relay<'t> {
         }
     }
 
-    /// What stands before a kept value that is not the first one: what stood there, if it was not the first one before.
+    /// The separator before a kept value that is not the first: its own, unless it was the first value before.
     fn gap_before<'g>(&'g self, values: &[Index], child: Index, gaps: &'g Gaps) -> &'g str {
         match values.binary_search(&child) {
             Ok(position) if position > 0 => between(self.tree, values[position - 1], child),
@@ -194,14 +194,14 @@ impl<'t> Relay<'t> {
     }
 }
 
-/// What stands around the values of a container.
+/// The text around the values of a container.
 struct Gaps {
     /// After the opening bracket.
     lead: String,
-    /// Between two values, where the text does not say otherwise.
+    /// Between two values, where the text has no separator of its own.
     separator: String,
     /// Before the closing bracket.
     trail: String,
-    /// Of the line that a new value starts on.
+    /// The indent of the line on which a new value starts.
     indent: String,
 }

@@ -1,4 +1,4 @@
-//! Writing a changed value into the document it was read from.
+//! Writes a changed value into the document that it was read from.
 
 use crate::quoted;
 use serde::Serialize;
@@ -14,19 +14,19 @@ use super::tree::{Index, Kind, ROOT, Tree};
 use super::typed::{Typed, compact};
 use super::violation::{Code, Violation};
 
-/// How a value is written.
+/// Options for writing a value.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Rewrite {
-    /// What tells the elements of lists apart. Elements of other lists are known again when they are equal, or when
-    /// they changed in place.
+    /// Which members identify elements of lists. Elements of other lists are matched when they are equal, or when they
+    /// changed in place.
     pub identities: &'static [Identity],
     /// Whether values that could not be read may be replaced or removed.
     pub allow_loss: bool,
 }
 
 impl Rewrite {
-    /// No identities, and nothing may be lost.
+    /// No identities; no value may be lost.
     #[must_use]
     pub const fn new() -> Rewrite {
         Rewrite {
@@ -35,14 +35,14 @@ impl Rewrite {
         }
     }
 
-    /// With these identities.
+    /// Sets the identities.
     #[must_use]
     pub const fn identities(mut self, identities: &'static [Identity]) -> Rewrite {
         self.identities = identities;
         self
     }
 
-    /// Whether values that could not be read may be replaced or removed.
+    /// Sets whether values that could not be read may be replaced or removed.
     #[must_use]
     pub const fn allow_loss(mut self, allow: bool) -> Rewrite {
         self.allow_loss = allow;
@@ -50,18 +50,18 @@ impl Rewrite {
     }
 }
 
-/// A document with another value written into it.
+/// A document into which another value was written.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rewritten<T> {
-    /// The document as it should be written.
+    /// The document to write.
     pub document: Document,
-    /// Whether its text differs from before.
+    /// Whether its text differs from the one before.
     pub changed: bool,
-    /// Pointers, from the root of the file before the change, of values that could not be read and are gone now. Empty
+    /// Values that could not be read and were removed, as pointers from the root of the file before the change. Empty
     /// unless [`Rewrite::allow_loss`] is set.
     pub lost: Vec<String>,
-    /// The new document, read back: its value equals the wanted one.
+    /// The new document, read back; its value equals the wanted one.
     pub reading: Reading<T>,
 }
 
@@ -72,30 +72,30 @@ pub enum RewriteError {
     /// Values that could not be read would be replaced or removed.
     #[error("values that could not be read would be lost: {}", pointers.join(", "))]
     Loss {
-        /// Where they stand, from the root of the file.
+        /// The pointers of these values, from the root of the file.
         pointers: Vec<String>,
     },
     /// The new text would not read as the wanted value.
     #[error("at {pointer} the text would not read back as the wanted value: {message}", pointer = quoted(pointer))]
     ReadBack {
-        /// The first place, from the root of the file, where it would differ.
+        /// The first pointer, from the root of the file, at which it would differ.
         pointer: String,
         /// How it would differ.
         message: String,
     },
-    /// The reading is not one of this document.
+    /// The reading belongs to another document.
     #[error("the value was read from another document")]
     OtherDocument,
-    /// The text could not be changed like that.
+    /// The text could not be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
 }
 
 impl Document {
-    /// This document with `wanted` in place of the value that was read from it.
+    /// Writes `wanted` into this document, in place of the value that was read from it.
     ///
-    /// Only what differs between the two is changed; every other byte stays, whether the type knows it or not. The
-    /// result is read back, and is as wanted.
+    /// Only the differences between the two are written; every other byte stays, whether or not the type knows it. The
+    /// result is read back and equals the wanted value.
     ///
     /// ```
     /// use agent_checkpoint::json::{Document, Rewrite};
@@ -118,9 +118,9 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// [`RewriteError`]: when something that could not be read would be lost and that is not allowed, when the result
-    /// would not read back as wanted or with new violations (a type that writes what it does not read), and when the
-    /// value cannot be written as JSON.
+    /// [`RewriteError`] when a value that could not be read would be lost and that is not allowed; when the result
+    /// would not read back as wanted, or would have new violations (from a type that writes what it does not read); and
+    /// when the value cannot be written as JSON.
     #[doc(hidden)]
     pub fn rewrite<T>(
         &self,
@@ -166,8 +166,8 @@ impl Document {
         })
     }
 
-    /// This document with the members of `value` and no others: what the value does not have goes, what it has in common
-    /// with the document stays as it is.
+    /// Replaces the members of this document by those of `value`. Members that the value lacks are removed; members
+    /// with equal values keep their text.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Document {
 
     fn changed(&self, change: Option<Change>, new: &Typed) -> Result<Document, EditError> {
         match change {
-            // The root stays an object.
+            // The root must stay an object.
             Some(Change::Replace(_)) => Err(EditError(EditProblem::RootNotObject)),
             Some(change) => {
                 let text = self.relaid(&new.tree, ROOT, &change, &[]);
@@ -195,9 +195,9 @@ impl Document {
         }
     }
 
-    /// What becomes of one value so that it is the new one, whatever it was read as.
+    /// The change that turns one value into the new one, independent of its type.
     pub(super) fn change_to(&self, index: Index, new: &Typed) -> Result<Option<Change>, EditError> {
-        // The same text as serde_json would write for it, so that equal elements of lists have equal texts.
+        // In the spelling of serde_json, so that equal elements of lists have equal texts.
         let old = Tree::of_any_value(compact(&self.tree, index))
             .map_err(|corrupt| EditError::refused(self.at(), corrupt))?;
         let mut diff = Diff {
@@ -252,8 +252,8 @@ fn not_readable(violation: Violation) -> RewriteError {
     }
 }
 
-/// A violation that was not there before. Pointers shift when list elements come and go, so a violation is new when
-/// there are more of its code than before.
+/// A violation that was not there before. Pointers shift when list elements are added or removed, so there must be more
+/// violations of its code than before.
 fn new_violation<'v>(before: &[Violation], after: &'v [Violation]) -> Option<&'v Violation> {
     let count = |violations: &[Violation], code: &Code| {
         violations.iter().filter(|v| v.code == *code).count()
@@ -269,7 +269,7 @@ fn new_violation<'v>(before: &[Violation], after: &'v [Violation]) -> Option<&'v
     unknown.or_else(|| after.iter().find(grown))
 }
 
-/// The pointer to the first place where two trees differ; the root if they do not.
+/// The pointer of the first difference of two trees; the root if there is none.
 fn first_difference(a: &Tree, b: &Tree) -> String {
     let mut at = String::new();
     let (mut in_a, mut in_b) = (ROOT, ROOT);
@@ -449,7 +449,7 @@ mod tests {
             }),
             "{\"steps\": [{\"id\": 2, \"done\": true, \"b\": 0.10}, {\"id\":9, \"done\":false}, {\"id\":3}]}"
         );
-        // A new identity is another element: nothing of the old one sticks to it.
+        // An element with another identity is another element, so nothing of the old one is kept.
         assert_eq!(
             rewrite("{\"steps\": [{\"id\":1,\"a\":\"x\"}]}", |p| p.steps[0].id =
                 2),
@@ -545,7 +545,7 @@ mod tests {
             .unwrap();
         assert!(matches!(error, RewriteError::ReadBack { .. }), "{error}");
 
-        // A reading whose value was changed itself says nothing about the document any more.
+        // A reading whose value was changed no longer describes the document.
         let mut reading = document.read::<Aliased>().unwrap();
         reading.value.name = "c".into();
         let wanted = reading.value.clone();
@@ -604,7 +604,7 @@ mod tests {
                 BTreeMap::from([("list", list)]).serialize(serializer)
             }
         }
-        // The total would be skipped again, so the values are equal; but the file would have a new fault.
+        // The total would be skipped again, so the values are equal, but the file would have a new violation.
         let document = Document::from_text("{\"list\": [1]}").unwrap();
         let reading = document.read::<Counts>().unwrap();
         let wanted = Counts { list: vec![2] };

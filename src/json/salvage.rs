@@ -1,4 +1,4 @@
-//! The good part of a damaged file.
+//! Salvages the good part of a damaged file.
 
 use serde::Serialize;
 
@@ -10,19 +10,18 @@ use super::slip::{Slip, slip};
 use super::text::{Escape, is_number, is_white, unescape, unicode_escape};
 use super::tree::NONE;
 
-/// What can be saved of a file, and what cannot.
+/// What could be salvaged of a file, and what could not.
 ///
-/// The document is the text of the file without the pieces that were skipped, and with the commas and closing brackets
-/// that are missing in it.
+/// The document is the text of the file without the skipped pieces, and with missing commas and closing brackets added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The good part.
+    /// The salvaged document.
     pub document: Document,
     /// Why the file is no document; none if it is one, and then nothing was skipped.
     pub cause: Option<Corrupt>,
-    /// All that is not in the document, in the order of the file.
+    /// All pieces that are not in the document, in the order of the file.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -30,39 +29,39 @@ pub struct Salvage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Line where it begins, from 1; a line ends with `\n`.
+    /// The line where the piece begins, from 1; a line ends with `\n`.
     pub line: usize,
-    /// Column of that place in its line, from 1, in characters.
+    /// The column of that place in its line, from 1, in characters.
     pub column: usize,
-    /// Bytes of the file before it.
+    /// The number of bytes of the file before it.
     pub offset: usize,
-    /// How many bytes of the file it is; 0 where only a comma or a bracket was missing.
+    /// The length of the piece in bytes; 0 if only a comma or a bracket was missing.
     pub bytes: usize,
-    /// The pointer of the innermost value in which the text broke there, such as `/completed_steps/3/summary`, as the file
-    /// counts; empty for the root, and where so much is broken that the pointers would be longer than the file.
+    /// The pointer of the innermost value in which the text broke, such as `/completed_steps/3/summary`, with indexes
+    /// as in the file. Empty for the root, and when so much is broken that the pointers would be longer than the file.
     pub at: String,
-    /// The document, where the piece is a whole one: one that was appended, or what a shorter text was written over.
+    /// The document, if the piece is a complete one: an appended document, or one that a shorter text was written over.
     #[serde(skip)]
     pub document: Option<Document>,
 }
 
-/// The good part of the bytes of a file: of one that was cut off, of a short text over a longer one, of one that ends
-/// in NUL bytes, of one with slips in the middle.
+/// Salvages the good part of the bytes of a file: one that was cut off, a short text over a longer one, one that ends
+/// in NUL bytes, one with errors in the middle.
 ///
-/// All members and elements are kept that are whole, before the damage and behind it. One bad token (`NaN`, a comment, a
-/// trailing comma, a code fence around the text, a raw byte, a line end in a string, a quote that is missing) costs at
-/// most the value that it is in. Nothing is guessed: a string without its end, a number that may have had more digits, and
-/// a value after which something stands that belongs neither to it nor to JSON are skipped, and so is an object or array
-/// of which nothing else is left. Of members with the same name the last one counts.
+/// Every complete member and element is kept, before and after the damage. One bad token (`NaN`, a comment, a trailing
+/// comma, a code fence around the text, an invalid byte, a line end in a string, a missing quote) costs at most the
+/// value that contains it. Nothing is guessed. Skipped are a string without its end, a number that may have had more
+/// digits, and a value followed by something that is neither part of it nor valid JSON, and also an object or array of
+/// which nothing else is left. Of members with the same name the last one counts.
 ///
-/// Where no more is wrong than one quote too few or too many, or one bracket that stands there twice, every way to mend
-/// that is compared, and only what all of them agree on is kept, in its place: mostly all but the member with the quote,
-/// and all where it is a bracket. Of a list of texts the next one may go too. A text that begins with a whole object is
-/// that object, unless the rest goes on with a comma.
+/// If the only error is one quote too few or too many, or one bracket written twice, every possible repair is compared,
+/// and only what all of them agree on is kept. For a quote this is usually everything but its member, for a bracket
+/// everything. In a list of texts the next text may be skipped too. A text that begins with a complete object is that
+/// object, unless the rest continues with a comma.
 ///
-/// Bytes that are a document give that document. `None` means that nothing is left: no object, no whole member in
-/// it, or git conflict markers, between which a person has to choose. The document is never nested deeper than
-/// [`MAX_DEPTH`](super::MAX_DEPTH).
+/// If the bytes are a document, that document is returned. `None` means that nothing can be kept: there is no object,
+/// no complete member in it, or there are git conflict markers, between which a person has to choose. The document
+/// never nests deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
 ///
 /// ```
 /// use agent_checkpoint::json;
@@ -86,7 +85,7 @@ pub fn salvage(bytes: &[u8]) -> Option<Salvage> {
     }
 }
 
-/// The good part of bytes that are no document, whatever is wrong with them: to see what file it was.
+/// Salvages bytes that are no document, even with conflict markers, so that the format of the file can be detected.
 pub(crate) fn good_part(bytes: &[u8], cause: Corrupt) -> Option<Salvage> {
     if bytes.len() >= NONE as usize {
         return None;
@@ -109,8 +108,8 @@ pub(crate) fn good_part(bytes: &[u8], cause: Corrupt) -> Option<Salvage> {
     })
 }
 
-/// The bytes as a text of the same length: a byte that is not UTF-8 becomes a control character, which no part of JSON
-/// may have.
+/// Converts the bytes to a text of the same length. A byte that is not UTF-8 becomes a control character, which is
+/// invalid everywhere in JSON.
 fn same_length_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -120,8 +119,8 @@ fn same_length_text(bytes: &[u8]) -> String {
     text
 }
 
-/// Where a text begins like an object, after whatever may stand before one by mistake: byte order marks, white space, NUL
-/// bytes, comments, a code fence, a conflict marker.
+/// The offset at which a text begins like an object, after anything that may precede one by mistake: byte order marks,
+/// white space, NUL bytes, comments, a code fence, a conflict marker.
 pub(crate) fn start_of_object(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -150,14 +149,14 @@ fn end_of_comment(bytes: &[u8]) -> usize {
     end.map_or(bytes.len(), |end| end + 4)
 }
 
-/// What stands before the object and does not belong there.
+/// The text before the object, if it does not belong there.
 fn head(text: &str) -> Option<Cut> {
     let harmless = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_harmless = harmless.bytes().all(is_white);
     (!is_harmless).then(|| Cut::new(0, text.len(), String::new()))
 }
 
-/// A piece of the text that goes, and the pointer of what it broke.
+/// A piece of the text to remove, and the pointer of the value that broke there.
 struct Cut {
     start: usize,
     end: usize,
@@ -176,9 +175,9 @@ impl Cut {
     }
 }
 
-/// The text without the cuts and with the inserts, and the cuts without those that lie in others.
+/// Applies the cuts and inserts to the text; returns it with the cuts, without those that lie inside others.
 fn apply(text: &str, cuts: &mut Vec<Cut>, inserts: &mut [(usize, char)]) -> (String, Vec<Cut>) {
-    // Of two at one place the longer comes first, and has the other in it.
+    // At one offset the longer cut comes first, since it contains the other.
     cuts.sort_by_key(|cut| (cut.start, std::cmp::Reverse(cut.end)));
     let mut pieces: Vec<Cut> = Vec::new();
     for cut in cuts.drain(..) {
@@ -189,7 +188,7 @@ fn apply(text: &str, cuts: &mut Vec<Cut>, inserts: &mut [(usize, char)]) -> (Str
             _ => pieces.push(cut),
         }
     }
-    // Stable: of several at one place each closes what the one before it is in.
+    // The sort is stable: of several at one offset each closes the container that the previous one is in.
     inserts.sort_by_key(|(place, _)| *place);
     let mut inserts = inserts.iter().copied().peekable();
     let mut kept = String::with_capacity(text.len() + 16);
@@ -203,7 +202,7 @@ fn apply(text: &str, cuts: &mut Vec<Cut>, inserts: &mut [(usize, char)]) -> (Str
         .chain([(text.len(), text.len())])
     {
         while let Some((place, char)) = inserts.next_if(|(place, _)| *place <= start) {
-            // What lies in a piece that goes, goes with it.
+            // An insert inside a removed piece is removed with it.
             if place >= at {
                 copy(&mut kept, at, place);
                 kept.push(char);
@@ -216,7 +215,7 @@ fn apply(text: &str, cuts: &mut Vec<Cut>, inserts: &mut [(usize, char)]) -> (Str
     (kept, pieces)
 }
 
-/// The pieces with their lines and columns, in one pass over the text.
+/// Adds lines and columns to the pieces, in one pass over the text.
 fn placed(text: &str, pieces: Vec<Cut>) -> Vec<LeftOut> {
     let (mut at, mut line, mut column) = (0, 1, 1);
     let mut placed = Vec::with_capacity(pieces.len());
@@ -241,22 +240,22 @@ fn placed(text: &str, pieces: Vec<Cut>) -> Vec<LeftOut> {
     placed
 }
 
-/// An object or array that was begun.
+/// An object or array that is open.
 struct Frame {
     is_object: bool,
-    /// Where it begins, with its name.
+    /// The offset of its start, including its name.
     item: usize,
-    /// The name of its present member, with its quotes.
+    /// The range of the current member's name, with its quotes.
     name: Option<(usize, usize)>,
-    /// How many elements it has, the present one included.
+    /// The number of elements, the current one included.
     count: usize,
-    /// The end of its last whole value.
+    /// The end of its last complete value.
     last_end: Option<usize>,
-    /// Whether a comma follows that.
+    /// Whether a comma follows that value.
     has_comma: bool,
-    /// Where what must go before the next value begins, with the pointer of what broke there.
+    /// The start of the text to remove before the next value, and the pointer of the value that broke there.
     junk: Option<(usize, String)>,
-    /// The end of the last comma and of the last thing that must go.
+    /// The end of the last comma or of the last text to remove.
     tail: usize,
 }
 
@@ -275,32 +274,32 @@ impl Frame {
     }
 }
 
-/// Where a string ends.
+/// How a string ends.
 enum StringEnd {
-    /// With its quote; whether all in it is as it should be.
+    /// At its quote. `good` is false if the string has an invalid part.
     Quote { good: bool },
-    /// With its line: the quote is missing.
+    /// At the end of the line: the quote is missing.
     Line,
-    /// Nowhere.
+    /// At the end of the text.
     Text,
 }
 
-/// One pass over a text that is not quite JSON. It finds what has to go and what has to come.
+/// One pass over a text that is almost JSON. It collects the pieces to remove and the characters to insert.
 ///
-/// Whatever is looked at ahead is passed over soon after, so that the time is linear in the text.
+/// Lookahead is bounded by text that is consumed soon after, so the time is linear in the text.
 struct Rescue<'t> {
     bytes: &'t [u8],
     at: usize,
-    /// The end of the text, without the NUL bytes that a file system filled it up with.
+    /// The end of the text, without the NUL bytes with which a file system padded it.
     end: usize,
     frames: Vec<Frame>,
     cuts: Vec<Cut>,
     inserts: Vec<(usize, char)>,
-    /// How many bytes the pointers may still have.
+    /// How many more bytes the pointers may have.
     pointers: usize,
-    /// How many bytes may still be read as an object that a string is torn by.
+    /// How many more bytes may be parsed as an object that interrupts a string.
     ahead: usize,
-    /// What has to go where no more is wrong than one quote or bracket.
+    /// What to remove if the only error is one quote or bracket.
     slip: Option<Slip>,
 }
 
@@ -321,7 +320,7 @@ impl<'t> Rescue<'t> {
         }
     }
 
-    /// None where nothing is left.
+    /// Returns none if nothing is left.
     fn run(&mut self) -> Option<()> {
         while !self.frames.is_empty() {
             self.space();
@@ -339,7 +338,7 @@ impl<'t> Rescue<'t> {
                 Some(first) => self.item(first),
             }
         }
-        // The line end belongs to the file that was meant.
+        // The final line end belongs to the intended file.
         while self.bytes.get(self.at).copied().is_some_and(is_white) {
             self.at += 1;
         }
@@ -351,13 +350,13 @@ impl<'t> Rescue<'t> {
         self.bytes[..self.end].get(self.at).copied()
     }
 
-    /// The next byte from here on that is no white space.
+    /// The next byte from this offset that is no white space.
     fn after_white(&self, from: usize) -> Option<u8> {
         let rest = self.bytes[..self.end].get(from..)?;
         rest.iter().copied().find(|&byte| !is_white(byte))
     }
 
-    /// Passes over white space, and leaves comments out, and a bracket that stands there twice.
+    /// Passes over white space, and removes comments and a bracket that is written twice.
     fn space(&mut self) {
         while let Some(byte) = self.peek() {
             let rest = &self.bytes[self.at..self.end];
@@ -377,7 +376,7 @@ impl<'t> Rescue<'t> {
         }
     }
 
-    /// The pointer of the container that is read, or of its present item.
+    /// The pointer of the innermost container, or of its current item.
     fn pointer(&mut self, of_item: bool) -> String {
         let inside = &self.frames[..self.frames.len() - usize::from(!of_item)];
         let length = |frame: &Frame| frame.name.map_or(8, |(start, end)| end - start);
@@ -415,11 +414,11 @@ impl<'t> Rescue<'t> {
         self.leave_out(here, false);
     }
 
-    /// Skips what stands between `start` and here.
+    /// Marks the text from `start` to here for removal.
     fn leave_out(&mut self, start: usize, of_item: bool) {
         let is_first = self.frames.last().is_some_and(|frame| frame.junk.is_none());
         let at = is_first.then(|| self.pointer(of_item));
-        // White space before the next bracket stays where it is.
+        // White space before the next bracket stays.
         let gone = self.bytes[start..self.at].trim_ascii_end().len();
         if let Some(frame) = self.frames.last_mut() {
             if let Some(at) = at {
@@ -429,7 +428,8 @@ impl<'t> Rescue<'t> {
         }
     }
 
-    /// Skips the items that a quote too many or too few made unclear, and closes what they may have closed.
+    /// Removes the items that a missing or extra quote made ambiguous, and closes the containers that they may have
+    /// closed.
     fn leave_out_items(&mut self, end: usize, depth: usize) -> Option<()> {
         let start = self.at;
         let is_item = !matches!(self.peek(), Some(b'}' | b']'));
@@ -448,7 +448,7 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
-    /// Keeps the value with its name between `start` and `end`.
+    /// Keeps the value between `start` and `end`, with its name.
     fn keep(&mut self, start: usize, end: usize) {
         let Some(frame) = self.frames.last_mut() else {
             return;
@@ -485,17 +485,17 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
-    /// Leaves the innermost container, in which something is broken: with the pointer of what broke first.
+    /// Leaves the innermost container, in which something broke; returns the pointer of what broke first.
     fn leave(&mut self) -> Option<(Frame, String)> {
         let junk = self.frames.last_mut()?.junk.take();
         let at = junk.map_or_else(|| self.pointer(false), |(_, at)| at);
         Some((self.frames.pop()?, at))
     }
 
-    /// Ends the innermost container: at its bracket, which was just passed, or here, where the bracket is missing.
+    /// Ends the innermost container: at its bracket, which was just passed, or here if the bracket is missing.
     fn end_container(&mut self, is_missing: bool) -> Option<()> {
         let here = self.at;
-        // The room for pointers is for what broke.
+        // No pointer is made for a container without damage, since their total size is bounded.
         let is_whole = |frame: &mut Frame| {
             let ends_well = frame.last_end.is_none_or(|end| frame.tail <= end);
             !is_missing && frame.junk.is_none() && ends_well
@@ -521,7 +521,8 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
-    /// What has nothing whole in it goes: a list that lost all it had is not an empty one. None for the root.
+    /// Removes a container without a complete value: a list that lost all its elements is not an empty one. None for
+    /// the root.
     fn lose_container(&mut self, item: usize, at: String) -> Option<()> {
         let here = self.at;
         let parent = self.frames.last_mut()?;
@@ -530,7 +531,7 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
-    /// The text ends inside of the object: what is behind the last whole value goes.
+    /// Ends a text that breaks off inside the object: everything after the last complete value is removed.
     fn break_off(&mut self) -> Option<()> {
         let end = self.bytes.len();
         self.at = end;
@@ -550,8 +551,8 @@ impl<'t> Rescue<'t> {
         Some(())
     }
 
-    /// Skips the rest of the text from here on, with the whole documents in it each by itself. `torn` is what broke
-    /// where the rest is not behind a whole object.
+    /// Removes the rest of the text, with each complete document in it as a piece of its own. `torn` is the pointer of
+    /// what broke, if the rest does not follow a complete object.
     fn leave_out_tail(&mut self, from: usize, torn: Option<String>) {
         let text = std::str::from_utf8(self.bytes).unwrap_or_default();
         let mut is_torn = torn.is_some();
@@ -586,7 +587,7 @@ impl<'t> Rescue<'t> {
             .extend((is_torn || cut.end > cut.start).then_some(cut));
     }
 
-    /// A member or an element, which begins here.
+    /// Reads a member or an element that begins here.
     fn item(&mut self, first: u8) {
         let start = self.at;
         let Some(frame) = self.frames.last_mut() else {
@@ -618,7 +619,7 @@ impl<'t> Rescue<'t> {
         }
     }
 
-    /// Reads the name of a member and its colon; what has none goes.
+    /// Reads the name of a member and its colon; an item without both is removed.
     fn name(&mut self, first: u8, start: usize) -> bool {
         if first != b'"' {
             self.leave_out_item(start);
@@ -651,7 +652,7 @@ impl<'t> Rescue<'t> {
         false
     }
 
-    /// A string, number or word has been read, up to here. Whether it ends here, what follows must confirm:
+    /// Decides whether a string, number or word ends here, by what follows:
     ///
     /// * `12` at the end of a file may have been `1234`;
     /// * `"she said "` before `yes" and left"` is a string with quotes that were not escaped.
@@ -664,7 +665,7 @@ impl<'t> Rescue<'t> {
         let is_sure = match next {
             None => is_string || has_gap || self.bytes[end - 1].is_ascii_alphabetic(),
             Some(b',' | b'}' | b']') => true,
-            // No string has a line end in it.
+            // A string contains no line end.
             _ if self.bytes[end..self.at].contains(&b'\n') => true,
             Some(b'"') => has_gap && (!is_string || (is_member && self.is_member(self.at))),
             Some(_) => false,
@@ -682,20 +683,20 @@ impl<'t> Rescue<'t> {
         }
         if is_string && let Some(after) = self.object_around_quote(end - 1) {
             match self.after_white(after) {
-                // Another document was written behind one that is torn.
+                // Another document was written after one that is torn.
                 None | Some(b'{') => {
                     self.end = end - 2;
                     self.at = self.end;
                     return self.leave_out(start, true);
                 }
-                // One that the text quotes.
+                // An object that the text quotes.
                 Some(_) => self.at = after,
             }
         }
         self.leave_out_item(start);
     }
 
-    /// The end of the whole object of which this quote begins the first name, if it does.
+    /// The end of the complete object whose first name begins with this quote, if there is one.
     fn object_around_quote(&mut self, quote: usize) -> Option<usize> {
         let brace = quote.checked_sub(1)?;
         if self.bytes[brace] != b'{' || self.ahead == 0 || !self.is_member(quote) {
@@ -708,14 +709,14 @@ impl<'t> Rescue<'t> {
         read.ok().map(|length| brace + length)
     }
 
-    /// Where a string ended at the quote that begins the next name, the comma before that: `"x, "name": …`.
+    /// The comma before a name, if a string was read up to the quote that begins that name: `"x, "name": …`.
     fn comma_of_missing_quote(&self, start: usize, end: usize) -> Option<usize> {
         let inside = self.bytes.get(start + 1..end.checked_sub(1)?)?;
         let comma = inside.iter().rposition(|&byte| !is_white(byte))?;
         (inside[comma] == b',' && self.is_member(end - 1)).then_some(start + 1 + comma)
     }
 
-    /// Whether a name in quotes with a colon begins here.
+    /// Whether a quoted name with a colon begins here.
     fn is_member(&self, quote: usize) -> bool {
         let inside = self.bytes[..self.end].get(quote + 1..).unwrap_or_default();
         let end = inside
@@ -726,7 +727,7 @@ impl<'t> Rescue<'t> {
         })
     }
 
-    /// Passes over a number or a word that JSON has; false where it is none.
+    /// Passes over a number or word; returns whether it is valid JSON.
     fn word(&mut self) -> bool {
         let rest = &self.bytes[self.at..self.end];
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-._".contains(byte);
@@ -739,7 +740,7 @@ impl<'t> Rescue<'t> {
         is_good
     }
 
-    /// Skips a member or an element from `start` to the comma, bracket or line end that ends it.
+    /// Removes a member or element from `start` to the comma, bracket or line end that ends it.
     fn leave_out_item(&mut self, start: usize) {
         let mut depth = 0_usize;
         while let Some(byte) = self.peek() {
@@ -750,7 +751,7 @@ impl<'t> Rescue<'t> {
                         Some(b',' | b':' | b'}' | b']')
                     ) =>
                 {
-                    // It closes what was not seen to open.
+                    // The closing quote of a string whose opening quote was not recognised.
                     self.at += 1;
                 }
                 b'"' => match self.string(false) {
@@ -784,7 +785,7 @@ impl<'t> Rescue<'t> {
         self.leave_out(start, true);
     }
 
-    /// Passes over a string, from its opening quote on.
+    /// Passes over a string, starting at its opening quote.
     fn string(&mut self, is_name: bool) -> StringEnd {
         let mut good = true;
         self.at += 1;
@@ -828,7 +829,7 @@ impl<'t> Rescue<'t> {
         }
     }
 
-    /// The quote that ends a string behind a line end in it; none where the next quote begins another string, so that
+    /// The closing quote of a string that contains a line end. None if the next quote begins another string, so that
     /// this one's is missing.
     fn quote_behind_line(&self, is_name: bool) -> Option<usize> {
         let mut at = self.at;
@@ -856,7 +857,7 @@ mod tests {
     use super::super::CorruptCode;
     use super::*;
 
-    /// What is kept, and where it broke.
+    /// The kept text, and the pointers of what broke.
     fn saved(bytes: &[u8]) -> Option<(String, Vec<String>)> {
         salvage(bytes).map(|s| {
             let places = s.left_out.into_iter().map(|piece| piece.at);
@@ -923,7 +924,7 @@ mod tests {
         ] {
             let bytes = [b"{\"a\": 1}\n", tail].concat();
             let salvage = salvage(&bytes).unwrap();
-            // The line end belongs to the file that was meant.
+            // The final line end belongs to the intended file.
             assert_eq!(salvage.document.text(), "{\"a\": 1}\n");
             let left_out = &salvage.left_out[0];
             assert_eq!((left_out.line, left_out.column), (2, 1));
@@ -951,7 +952,7 @@ mod tests {
                 (4, document("{\"a\": 3}"))
             ]
         );
-        // Behind one that is torn, too; but not one that a text quotes.
+        // Also after a torn document, but not for an object that a text quotes.
         let torn = "{\"a\": 1, \"b\": \"half{\"a\": 2, \"b\": \"all\"}\n";
         assert_eq!(
             whole(torn),
@@ -1028,7 +1029,7 @@ mod tests {
                 "{bad}"
             );
         }
-        // What is around it stays.
+        // Values around it stay.
         assert_saved(token("[1, NaN, 2]"), &token("[1, 2]"), &["/b/1"]);
         assert_saved(
             token("{\"e\": NaN, \"f\": 1}"),
@@ -1058,7 +1059,7 @@ mod tests {
     fn on_one_line_a_slip_costs_no_other_member() {
         let kept = r#"{"a":{"b":{"d":1}},"e":["z"],"f":{"g":2}}"#;
         for (slip, place) in [
-            // The quote is missing before the bracket, so that this is none of the text.
+            // The quote is missing before the bracket, so the bracket is not part of the text.
             (
                 r#"{"a":{"b":{"d":1,"c":"x}},"e":["z"],"f":{"g":2}}"#,
                 "/a/b/c",
@@ -1079,7 +1080,7 @@ mod tests {
                 r#"{"a":{"b":{"d":1,"c":"5" x"}},"e":["z"],"f":{"g":2}}"#,
                 "/a/b/c",
             ),
-            // It may be one text, with a quote too many.
+            // This may be one text with an extra quote.
             (
                 r#"{"a":{"b":{"d":1}},"e":["x,"y","z"],"f":{"g":2}}"#,
                 "/e/0",
@@ -1092,7 +1093,7 @@ mod tests {
             let (text, places) = saved(slip.as_bytes()).unwrap();
             assert_eq!((text.as_str(), places[0].as_str()), (kept, place), "{slip}");
         }
-        // Which of the two ends is there twice is unknown: what is between them may be in either object.
+        // Either of the two brackets may be the extra one, so the values between them may be in either object.
         let slip = br#"{"a":{"b":{"x":1}},"c":{"y":1}},"d":1}"#;
         assert_saved(slip, r#"{"a":{"b":{"x":1}},"d":1}"#, &["/a"]);
     }
@@ -1163,10 +1164,10 @@ mod tests {
             cause.message,
             "git conflict markers at lines 2-6: resolve the merge"
         );
-        // It is still seen what file it was.
+        // The format of the file can still be detected.
         let good = good_part(text.as_bytes(), cause).unwrap();
         assert!(good.document.get("/a").is_some());
-        // A line of equal signs alone is none.
+        // A line of equals signs alone is no conflict marker.
         assert!(saved(b"{\"a\": 1,\n=======\n\"b\": 2}").is_some());
     }
 
@@ -1207,14 +1208,14 @@ mod tests {
         let salvage = salvage(nested(MAX_DEPTH + 1).as_bytes()).unwrap();
         assert_eq!(salvage.document.text(), "{\"a\": 0}");
         assert_eq!(salvage.cause.unwrap().code, CorruptCode::TooDeep);
-        // As deep as a document can be.
+        // The greatest depth of a document.
         let text = format!("{}{}", nested(MAX_DEPTH), "1, 2, ");
         let (saved, _) = saved(text.as_bytes()).unwrap();
         let wanted = format!("{}1, 2{}}}", nested(MAX_DEPTH), "]".repeat(MAX_DEPTH - 1));
         assert_eq!(saved, wanted);
     }
 
-    /// Each of these would take hours, were anything in it looked at again and again.
+    /// Each of these would take hours if any part were scanned repeatedly.
     #[test]
     fn hostile_texts_take_linear_time() {
         let (few, many) = (50_000, 1_000_000);

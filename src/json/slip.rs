@@ -1,41 +1,41 @@
-//! Where a text broke that is JSON but for one quote or one bracket.
+//! Finds the damage in a text that is JSON except for one quote or one bracket.
 
 use super::parser::MAX_DEPTH;
 use super::text::{is_number, is_white};
 
-/// What has to go of a text so that the rest is JSON.
+/// The text to remove so that the rest is JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slip {
-    /// A bracket that stands there twice.
+    /// A bracket that is written twice, at this offset.
     Bracket(usize),
-    /// Items that follow each other, and the ends of containers between them.
+    /// Adjacent items, with the ends of containers between them.
     Items {
-        /// Where the first one begins, or the first end of a container is.
+        /// The offset of the first item, or of the first end of a container.
         start: usize,
-        /// The comma or bracket behind the last.
+        /// The offset of the comma or bracket after the last one.
         end: usize,
         /// How many containers are open there.
         depth: usize,
     },
 }
 
-/// The most ways to mend a text that are compared.
+/// The most repairs that are compared.
 const MOST: usize = 32;
 
-/// How many steps are tried, for each byte of the text.
+/// The most steps of all attempts together, for each byte of the text.
 const STEPS: usize = 64;
 
-/// The slip in a text that becomes JSON by one quote more, one quote less, or one of two equal brackets less.
+/// The damage in a text that becomes JSON by adding a quote, or removing a quote or one of two equal brackets.
 ///
-/// Every way to mend it is tried, and what they do not agree on goes: whichever of them is the right one, the rest is
-/// what was meant. None where there is no way or are too many, and where the text is only cut off.
+/// Every repair is tried, and the part on which they disagree is removed: whichever repair is right, the rest is as it
+/// was meant. None if there is no repair or too many, and if the text is only cut off.
 pub(super) fn slip(text: &[u8], begin: usize) -> Option<Slip> {
     let mut state = State::new();
     let mut fault = begin + 1;
     while state.step(text, fault, *text.get(fault)?).is_some() {
         fault += 1;
     }
-    // Behind a whole object is what another text left, unless it goes on as an object does.
+    // After a complete object comes the rest of another text, unless it continues like an object.
     if state.expects == Expects::End && text[fault] != b',' {
         return None;
     }
@@ -46,12 +46,12 @@ pub(super) fn slip(text: &[u8], begin: usize) -> Option<Slip> {
     }
 }
 
-/// How a text may become JSON.
+/// One repair of a text.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// With a quote before this byte.
+    /// A quote inserted before this byte.
     Quote(usize),
-    /// Without this byte.
+    /// This byte removed.
     Without(usize),
 }
 
@@ -62,7 +62,7 @@ impl Way {
     }
 }
 
-/// All ways to mend a text that breaks at `fault`, in its order.
+/// All repairs of a text that breaks at `fault`, in order.
 fn ways(text: &[u8], begin: usize, fault: usize) -> Option<Vec<Way>> {
     let is_quote_wrong = !unescaped_quotes(&text[begin..]).is_multiple_of(2);
     let mut steps = text.len().saturating_mul(STEPS);
@@ -83,11 +83,11 @@ fn ways(text: &[u8], begin: usize, fault: usize) -> Option<Vec<Way>> {
             (fails.is_none() && state.expects == Expects::End).then(|| ways.push(way))
         };
         if is_quote_wrong {
-            // Where in white space it is makes no difference.
+            // Within white space the exact place does not matter.
             if !is_white(byte) || !is_white(before) {
                 attempt(Way::Quote(at), state);
             }
-            // In a name, the next member's quote is likelier than one too many.
+            // In a name, the quote of the next member is more likely than an extra one.
             if byte == b'"' && !matches!(state.expects, Expects::Text { is_name: true, .. }) {
                 attempt(Way::Without(at), state);
             }
@@ -107,10 +107,10 @@ fn ways(text: &[u8], begin: usize, fault: usize) -> Option<Vec<Way>> {
     Some(ways)
 }
 
-/// The fewest items in which the ways differ.
+/// The smallest range of items in which the repairs differ.
 fn items(text: &[u8], begin: usize, ways: &[Way]) -> Option<Slip> {
     let (first, last) = (ways.first()?.place(), ways.last()?);
-    // Where the present item of each open container begins.
+    // The start of the current item of each open container.
     let mut starts = Vec::new();
     let mut state = State::new();
     for at in begin + 1..=first {
@@ -160,7 +160,7 @@ fn items(text: &[u8], begin: usize, ways: &[Way]) -> Option<Slip> {
             least = least.min(state.depth);
         }
     }
-    // They never agree again: it is as if the text ended there.
+    // They never agree again, so the text is treated as if it ended there.
     Some(Slip::Items {
         start,
         end: text.len(),
@@ -186,28 +186,28 @@ enum Expects {
     NameOrClose,
     Colon,
     CommaOrClose,
-    /// More of a string; of how many bytes of an escape.
+    /// More of a string; `escape` counts the missing bytes of an escape.
     Text {
         is_name: bool,
         escape: u8,
     },
-    /// More of a number or word that began there.
+    /// More of a number or word that began at this offset.
     Word(usize),
     /// Nothing but white space.
     End,
 }
 
-/// A strict reader of JSON between two bytes, so small that one can go on from everywhere.
+/// The state of a strict JSON reader between two bytes. It is small, so that an attempt can continue from any copy.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Which of the open containers are objects, the innermost last.
+    /// A bit for each open container, set for an object; the lowest bit is the innermost one.
     objects: u128,
     depth: usize,
     expects: Expects,
 }
 
 impl State {
-    /// Behind the bracket that begins the root.
+    /// The state after the bracket that begins the root.
     fn new() -> State {
         State {
             objects: 1,
@@ -232,7 +232,7 @@ impl State {
         }
     }
 
-    /// Reads the byte that stands at `at`; None where JSON has none such.
+    /// Reads the byte at `at`; none if JSON does not allow it.
     fn step(&mut self, text: &[u8], at: usize, byte: u8) -> Option<()> {
         match self.expects {
             Expects::Text { is_name, escape } => return self.text(is_name, escape, byte),
@@ -304,7 +304,7 @@ impl State {
                 };
                 return Some(());
             }
-            // What follows a backslash: one byte, or `u` and four more.
+            // The bytes after a backslash: one, or `u` and four more.
             (0, b'\\') => 5,
             (0, 0x20..) => 0,
             (5, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 0,

@@ -1,8 +1,8 @@
-//! JSON strings as they stand in the text, and what they mean.
+//! Escapes and unescapes JSON strings.
 
 use std::borrow::Cow;
 
-/// Four hexadecimal digits at `at`.
+/// The value of four hexadecimal digits at `at`.
 pub(super) fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 4)?;
     digits.iter().try_fold(0, |value, &digit| {
@@ -10,13 +10,13 @@ pub(super) fn hex4(bytes: &[u8], at: usize) -> Option<u32> {
     })
 }
 
-/// What one `\u` escape at `at` (the place of its backslash) stands for.
+/// The meaning of one `\u` escape.
 pub(super) enum Escape {
-    /// A character, from one escape or from a surrogate pair; the length counts bytes of text.
+    /// A character, from one escape or a surrogate pair, and the bytes of text that it takes.
     Char { char: char, length: usize },
     /// Half of a surrogate pair.
     Lone,
-    /// No four hexadecimal digits.
+    /// Not four hexadecimal digits.
     Bad,
 }
 
@@ -42,10 +42,10 @@ pub(super) fn unicode_escape(bytes: &[u8], at: usize) -> Escape {
     }
 }
 
-/// The characters that a string stands for, from the text between its quotes, which must be well formed.
+/// The characters of a string, from the well-formed text between its quotes.
 ///
-/// Half of a surrogate pair is no character: its escape stays as it is, in lower case, so that two names that differ
-/// there still differ.
+/// Half of a surrogate pair is no character. Its escape is kept in lower case, so that names that differ only there
+/// still differ.
 pub(super) fn unescape(inner: &str) -> Cow<'_, str> {
     let Some(first) = inner.find('\\') else {
         return Cow::Borrowed(inner);
@@ -116,7 +116,7 @@ pub(super) fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Whether a word is a number of JSON.
+/// Whether a word is a JSON number.
 pub(super) fn is_number(word: &[u8]) -> bool {
     let word = word.strip_prefix(b"-").unwrap_or(word);
     let digits = |from: usize| {

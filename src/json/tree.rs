@@ -1,4 +1,4 @@
-//! The text of a document and where each of its values stands.
+//! The text of a document and the place of each value in it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether values of this kind have values in them.
+    /// Whether values of this kind can contain values.
     pub(super) fn is_container(self) -> bool {
         matches!(self, Kind::Array | Kind::Object)
     }
@@ -41,30 +41,30 @@ impl Kind {
     }
 }
 
-/// Place of a value in the list of spans; the root is 0.
+/// The index of a value in the list of spans; the root is 0.
 pub(super) type Index = u32;
 
 /// The root of every tree.
 pub(super) const ROOT: Index = 0;
 
-/// No index and no offset.
+/// Stands for no index or no offset.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where one value stands, and the name before it. Offsets count bytes of the text.
+/// The place of one value and of the name before it. Offsets are in bytes of the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// Start of the name with its quote; [`NONE`] for what is no member.
+    /// The start of the name, at its quote; [`NONE`] if the value is no member.
     pub(super) name: u32,
     pub(super) name_end: u32,
-    /// Index of the first value after this one and all that is in it.
+    /// The index of the first value after this one and its content.
     pub(super) next: Index,
     pub(super) kind: Kind,
     pub(super) marks: Marks,
 }
 
-/// Facts about a span that are rarely true.
+/// Properties of a span that are rarely set.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks(u8);
 
@@ -90,7 +90,7 @@ impl Marks {
 }
 
 impl Span {
-    /// Where the whole piece starts: at the name of a member, else at the value.
+    /// The start of the member with its name, or of the element.
     pub(super) fn piece_start(&self) -> usize {
         if self.name == NONE {
             self.start as usize
@@ -110,7 +110,7 @@ impl Span {
 pub(super) struct Tree {
     pub(super) text: String,
     pub(super) spans: Vec<Span>,
-    /// Whether some object has a name twice.
+    /// Whether some object has a duplicate name.
     pub(super) has_duplicates: bool,
 }
 
@@ -129,7 +129,7 @@ impl Tree {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// The name of a member with its quotes; empty for what is no member.
+    /// The name of a member with its quotes; empty if the value is no member.
     #[inline]
     pub(super) fn raw_name(&self, index: Index) -> &str {
         let span = self.span(index);
@@ -139,7 +139,7 @@ impl Tree {
         &self.text[span.name as usize..span.name_end as usize]
     }
 
-    /// The name of a member; empty for what is no member.
+    /// The name of a member; empty if the value is no member.
     pub(super) fn name(&self, index: Index) -> Cow<'_, str> {
         let inner = inner(self.raw_name(index));
         if self.span(index).marks.has(Marks::NAME_ESCAPED) {
@@ -149,7 +149,7 @@ impl Tree {
         }
     }
 
-    /// What a string says.
+    /// The content of a string.
     pub(super) fn string(&self, index: Index) -> Cow<'_, str> {
         let inner = inner(self.raw(index));
         if self.span(index).marks.has(Marks::ESCAPED) {
@@ -159,7 +159,7 @@ impl Tree {
         }
     }
 
-    /// The values directly inside, shadowed members too.
+    /// The direct children, shadowed members included.
     #[inline]
     pub(super) fn children(&self, index: Index) -> Children<'_> {
         Children {
@@ -169,7 +169,7 @@ impl Tree {
         }
     }
 
-    /// The values directly inside that count.
+    /// The direct children that count.
     pub(super) fn effective(&self, index: Index) -> impl Iterator<Item = Index> {
         self.children(index)
             .filter(|&child| !self.span(child).is_shadowed())
@@ -179,12 +179,12 @@ impl Tree {
         self.span(index).next == index + 1
     }
 
-    /// Whether `inside` is `index` or in it.
+    /// Whether `inside` is `index` or a value in it.
     pub(super) fn contains(&self, index: Index, inside: Index) -> bool {
         (index..self.span(index).next).contains(&inside)
     }
 
-    /// The member that counts under this name.
+    /// The member with this name that counts.
     pub(super) fn member(&self, object: Index, name: &str) -> Option<Index> {
         self.children(object)
             .filter(|&child| self.is_named(child, name) && !self.span(child).is_shadowed())
@@ -194,7 +194,7 @@ impl Tree {
     #[inline]
     fn is_named(&self, child: Index, name: &str) -> bool {
         let span = self.span(child);
-        // The length tells most names apart without a look at the text; what is no member has none.
+        // The length alone rules out most names; a value that is no member has length 0.
         let is_as_long = (span.name_end - span.name) as usize == name.len() + 2;
         (is_as_long || span.marks.has(Marks::NAME_ESCAPED)) && self.name(child) == name
     }
@@ -208,7 +208,7 @@ impl Tree {
             && self.name(a) == self.name(b)
     }
 
-    /// The value that a pointer names, from the root of this text.
+    /// The value at a pointer from the root of this text.
     pub(super) fn find(&self, pointer: &str) -> Option<Index> {
         if !super::pointer::is_valid(pointer) {
             return None;
@@ -216,7 +216,7 @@ impl Tree {
         super::pointer::split(pointer).try_fold(ROOT, |at, token| self.step(at, &token))
     }
 
-    /// The child that one token of a pointer names.
+    /// The child named by one token of a pointer.
     pub(super) fn step(&self, at: Index, token: &str) -> Option<Index> {
         match self.kind(at) {
             Kind::Object => self.member(at, token),
@@ -225,7 +225,7 @@ impl Tree {
         }
     }
 
-    /// The pointer to a value, from the root of this text. Linear in the values before it.
+    /// The pointer of a value from the root of this text. The time is linear in the values before it.
     pub(super) fn pointer(&self, target: Index) -> String {
         let mut pointer = String::new();
         let mut at = ROOT;
@@ -284,19 +284,19 @@ impl Tree {
     }
 }
 
-/// Looks up one member after another in an object: linear in all, in whatever order they are asked for.
+/// Looks up many members of an object, in linear time in total, in any order.
 pub(super) struct Lookup<'t> {
     tree: &'t Tree,
     object: Index,
-    /// Where the next member is if they are asked for in the order of the text.
+    /// The index of the next member, for lookups in the order of the text.
     cursor: Index,
-    /// How often it was not there.
+    /// How often the member was not there.
     misses: usize,
     by_name: Option<HashMap<Cow<'t, str>, Index>>,
 }
 
 impl<'t> Lookup<'t> {
-    /// So many misses are cheaper than a hash map.
+    /// Up to this many misses, searching is cheaper than a hash map.
     const FEW: usize = 16;
 
     pub(super) fn new(tree: &'t Tree, object: Index) -> Lookup<'t> {
@@ -337,7 +337,7 @@ impl<'t> Lookup<'t> {
     }
 }
 
-/// What stands between the quotes.
+/// The text between the quotes.
 fn inner(quoted: &str) -> &str {
     quoted
         .get(1..quoted.len().saturating_sub(1))

@@ -10,12 +10,12 @@ use super::tree::{Index, Kind, Tree};
 /// The text of a value, and which of its objects are maps.
 pub(super) struct Typed {
     pub(super) tree: Tree,
-    /// In the order of the text.
+    /// The objects that are maps, in the order of the text.
     maps: Vec<Index>,
 }
 
 impl Typed {
-    /// What `value` is written as; `pointer` says where it is to be, for errors.
+    /// Serializes `value`; `pointer` is its place, for errors.
     pub(super) fn of<T: Serialize + ?Sized>(value: &T, pointer: &str) -> Result<Typed, EditError> {
         let text = serde_json::to_string(value).map_err(|source| {
             EditError(EditProblem::Serialize {
@@ -30,7 +30,7 @@ impl Typed {
                     pointer: pointer.to_owned(),
                 }));
             }
-            // serde_json could write it, so what is in it is merely not known.
+            // serde_json could write it, so it is only unknown which objects are maps.
             Err(Flaw::Other) => Vec::new(),
         };
         let tree =
@@ -39,7 +39,7 @@ impl Typed {
         Ok(Typed { tree, maps })
     }
 
-    /// The member `name` of an object of its own, with this value.
+    /// An object with this value as its only member `name`.
     pub(super) fn as_member(&self, name: &str, pointer: &str) -> Result<Tree, EditError> {
         let text = format!("{{{}:{}}}", quote(name), self.tree.text);
         Tree::of_any_value(text).map_err(|corrupt| EditError::refused(pointer, corrupt))
@@ -50,7 +50,8 @@ impl Typed {
     }
 }
 
-/// The objects of the text that were serialized as maps. Where the numbers of objects differ it is unknown.
+/// The objects of the text that were serialized as maps; empty if the numbers of objects differ, since it is then
+/// unknown.
 fn maps_of(tree: &Tree, objects: &[bool]) -> Vec<Index> {
     let indexes = 0..tree.spans.len() as Index;
     let in_text: Vec<Index> = indexes.filter(|&i| tree.kind(i) == Kind::Object).collect();
@@ -110,7 +111,7 @@ fn write_compact(tree: &Tree, index: Index, out: &mut String) {
     }
 }
 
-/// A string as serde_json would write it; with half of a surrogate pair, as it is.
+/// A string as serde_json would write it; one with half of a surrogate pair is kept as it is.
 fn canonical_string(
     raw: &str,
     plain: impl FnOnce() -> String,

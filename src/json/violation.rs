@@ -1,4 +1,4 @@
-//! What is wrong with a document that can nevertheless be read.
+//! Violations: what is wrong with a document that can be read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 /// A stable, machine-readable name for one kind of violation, such as `wrong-type`.
 ///
-/// Codes are open: each layer, and each downstream format, adds its own as associated or plain
-/// constants. They compare by text.
+/// The set of codes is open: each layer and each downstream format adds its own constants. Codes are compared by their
+/// text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Code(Cow<'static, str>);
 
 impl Code {
-    /// A value is of another JSON type than the format says.
+    /// A value has another JSON type than the format declares.
     pub const WRONG_TYPE: Code = Code::new("wrong-type");
     /// A text is none of the values that the format lists.
     pub const UNKNOWN_VALUE: Code = Code::new("unknown-value");
@@ -26,14 +26,14 @@ impl Code {
     pub const UNREADABLE: Code = Code::new("unreadable");
     /// So many values were unreadable that the whole top-level member was skipped.
     pub const TOO_MANY: Code = Code::new("too-many");
-    /// An object has a name twice; the last one counts.
+    /// An object has a duplicate name; the last one counts.
     pub const DUPLICATE_KEY: Code = Code::new("duplicate-key");
     /// The text begins with a byte order mark, which RFC 8259 forbids.
     pub const BYTE_ORDER_MARK: Code = Code::new("byte-order-mark");
-    /// A string has half of a surrogate pair, so it is no Unicode text.
+    /// A string has half of a surrogate pair, so it is no valid Unicode.
     pub const LONE_SURROGATE: Code = Code::new("lone-surrogate");
 
-    /// A code of your own: lower case words joined by `-`.
+    /// A new code: lower case words joined by `-`.
     #[must_use]
     pub const fn new(text: &'static str) -> Code {
         Code(Cow::Borrowed(text))
@@ -70,21 +70,20 @@ impl PartialEq<&str> for Code {
     }
 }
 
-/// One thing that is wrong with a readable document.
+/// One violation in a readable document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[non_exhaustive]
 pub struct Violation {
-    /// Where: a JSON pointer (RFC 6901) into the file; empty for the whole document.
+    /// The place: a JSON pointer (RFC 6901) into the file; empty for the whole document.
     pub pointer: String,
-    /// What kind of violation it is.
+    /// The kind of violation.
     pub code: Code,
-    /// The same for a person, without the pointer.
+    /// A message for a person, without the pointer.
     pub message: String,
 }
 
 impl Violation {
-    /// A violation at `pointer`. A message of more than a thousand characters is cut: no rule needs as many, and a value
-    /// that it quotes may have a million.
+    /// A violation at `pointer`. A message is cut after 1000 characters, since a value that it quotes may be very long.
     pub fn new(pointer: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
         let mut message = message.into();
         if let Some((end, _)) = message.char_indices().nth(1000) {

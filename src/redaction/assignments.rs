@@ -1,8 +1,8 @@
-//! Secrets recognized by the name before them.
+//! Finds secrets by the name before them.
 
 use super::text::{Secret, Text, run};
 
-/// The secret after a name or word that stands here.
+/// The secret after a name or word that begins here.
 pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
     credentials(text.rest())
         .or_else(|| webhook(text.rest()))
@@ -39,7 +39,7 @@ fn credentials(text: &str) -> Option<Secret> {
     Some(Secret { keep, length, kind })
 }
 
-/// Whether this is, in Base64, a name and a password with a colon between them.
+/// Whether the value is the Base64 form of a name and a password with a colon between them.
 fn is_name_and_password(value: &str) -> bool {
     let mut bits = 0_u32;
     let mut held = 0_u32;
@@ -92,7 +92,7 @@ fn url(text: &mut Text<'_>) -> Option<Secret> {
     })
 }
 
-/// The addresses behind which a path is all that it takes to post.
+/// URLs of webhooks, whose path alone gives the right to post.
 const WEBHOOKS: [&str; 6] = [
     "hooks.slack.com/services/",
     "hooks.slack.com/workflows/",
@@ -130,7 +130,7 @@ fn assigned(text: &mut Text<'_>) -> Option<Secret> {
     let mut at = name;
     at += run(rest.get(at..)?, |byte| b"\"'".contains(&byte)).min(1);
     at += run(rest.get(at..)?, |byte| byte == b' ');
-    // Most words are not followed by a sign, so that comes first.
+    // Most words are not followed by `=` or `:`, so this check comes first.
     let sign = rest.as_bytes().get(at).copied();
     let sign = sign.filter(|sign| b"=:".contains(sign))?;
     let name_text = rest.get(..name)?;
@@ -166,7 +166,7 @@ fn assigned(text: &mut Text<'_>) -> Option<Secret> {
     let is_secret = if is_password && (sign == b'=' || quote.is_some()) {
         value.len() >= 3
     } else {
-        // Prose has colons too, and code has assignments.
+        // Prose also has colons, and code has assignments.
         value.len() >= 8 && has_digit
     };
     (is_secret && !is_placeholder).then_some(Secret {
@@ -176,7 +176,7 @@ fn assigned(text: &mut Text<'_>) -> Option<Secret> {
     })
 }
 
-/// Whether something of this name is a secret: `Some(true)` is a password.
+/// Whether a value of this name is a secret; `Some(true)` if it is a password.
 fn is_secret_name(name: &str) -> Option<bool> {
     let plain: String = name
         .chars()
@@ -201,13 +201,13 @@ fn is_secret_name(name: &str) -> Option<bool> {
     (ends(&others) || is_signature(name)).then_some(false)
 }
 
-/// Whether this is the name of the signature of a link that anybody may open; behind a colon it is something else.
+/// Whether this is the name of the signature in a link that anyone can open. Before a colon it means something else.
 fn is_signature(name: &str) -> bool {
     name.eq_ignore_ascii_case("sig")
 }
 
-/// Whether a value without quotes is a word of a programming language, or the name it is given to: code passes
-/// passwords on (`password=self.password`).
+/// Whether an unquoted value is a keyword of a programming language, or the name itself: code passes passwords on
+/// (`password=self.password`).
 fn is_code(name: &str, value: &str) -> bool {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_lowercase();
     let (name, value) = (last(name), last(value));
@@ -216,15 +216,15 @@ fn is_code(name: &str, value: &str) -> bool {
         || begins.is_some_and(|begins| begins.is_empty() || begins.ends_with('_'))
 }
 
-/// Whether the value stands for one that is elsewhere, or was taken out before.
+/// Whether the value refers to a secret elsewhere, or was redacted before.
 fn is_placeholder(value: &str) -> bool {
     begins_as_placeholder(value) || value.contains(['(', '<'])
 }
 
-/// What of that the beginning tells.
+/// Whether the beginning of the value shows that it is a placeholder.
 fn begins_as_placeholder(value: &str) -> bool {
     let first = value.chars().next().unwrap_or('$');
-    // Also a path: that of a file with the secret, or the present folder (`PWD=/srv/app`).
+    // Includes paths: of a file with the secret, or the current folder (`PWD=/srv/app`).
     "$<{[%(*/~".contains(first)
         || value
             .bytes()

@@ -1,4 +1,4 @@
-//! Changing texts before they are saved or given to a model, such as secrets.
+//! Redaction: changes texts, such as secrets, before they are saved or given to a model.
 
 mod assignments;
 mod secrets;
@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use crate::json::{Document, EditError, Kind, Node};
 
-/// Changes texts that a save sets, or that a prompt shows, such as secrets in a note.
+/// A function that changes texts before a save or in a prompt, such as secrets in a note.
 ///
-/// *At a save* ([`Checkpoints::with_redaction`](crate::Checkpoints::with_redaction); off unless it is set, since it
-/// changes what is kept) it is called with the JSON pointer and the text of every string value whose text was
-/// nowhere in the checkpoint before; a `Some` takes its place. What was in the file before is not touched, and
-/// neither are the names of members.
+/// *At a save* ([`Checkpoints::with_redaction`](crate::Checkpoints::with_redaction); off by default, since it changes
+/// what is stored) it is called with the JSON pointer and the text of every string value whose text was nowhere in the
+/// checkpoint before; a returned `Some` replaces the text. Texts that were in the file before and the names of members
+/// are not changed.
 ///
-/// *In a prompt* (`PromptOptions::with_redaction`; [`secrets`](Redaction::secrets) unless another is set, since a prompt
-/// leaves the machine and nothing is lost by a mark in it) it is called with every text that the template shows, and
-/// an empty pointer.
+/// *In a prompt* (`PromptOptions::with_redaction`; [`secrets`](Redaction::secrets) by default, since a prompt leaves
+/// the machine and a mark in it loses nothing) it is called with every text that the template shows, and an empty
+/// pointer.
 ///
 /// # Examples
 ///
@@ -36,27 +36,27 @@ pub struct Redaction(Arc<Redact>);
 type Redact = dyn Fn(&str, &str) -> Option<String> + Send + Sync;
 
 impl Redaction {
-    /// Redacts with `redact(pointer, text)`.
+    /// Creates a redaction that calls `redact(pointer, text)`.
     pub fn new(redact: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static) -> Self {
         Redaction(Arc::new(redact))
     }
 
-    /// Takes out what has the shape of a secret, and leaves a mark that says which, such as
-    /// `[redacted: github-token]`.
+    /// Replaces texts with the shape of a secret by a mark that names its kind, such as `[redacted: github-token]`.
     ///
     /// The shapes are those of some eighty families that secret scanners list: keys of language models (Anthropic,
-    /// OpenAI, OpenRouter, Google, xAI, Groq and others), tokens of code hosts and registries (GitHub, GitLab, Atlassian,
-    /// npm, PyPI, crates.io, Docker), of clouds and services (AWS, Azure, DigitalOcean, Vault, Slack, Stripe, Shopify),
-    /// webhooks, blocks with a private key, JSON web tokens, `Bearer` and `Basic` credentials, passwords in URLs, and
-    /// values that are assigned to a name such as `password` or `API_KEY`. Of other kinds it is random tokens behind a
-    /// prefix: of 32 letters and more, and of 20 where the prefix ends with a word for a secret (`acme_live_…`).
-    /// Hashes, ids and placeholders (`$TOKEN`, `<token>`) stay. It takes time in proportion to the text.
+    /// OpenAI, OpenRouter, Google, xAI, Groq and others), tokens of code hosts and registries (GitHub, GitLab,
+    /// Atlassian, npm, PyPI, crates.io, Docker), of clouds and services (AWS, Azure, DigitalOcean, Vault, Slack,
+    /// Stripe, Shopify), webhooks, blocks with a private key, JSON web tokens, `Bearer` and `Basic` credentials,
+    /// passwords in URLs, and values that are assigned to a name such as `password` or `API_KEY`. Secrets of other
+    /// kinds are found if they are random tokens after a prefix, of at least 32 letters and digits, or 20 if the prefix
+    /// ends with a word for a secret (`acme_live_…`). Hashes, ids and placeholders (`$TOKEN`, `<token>`) stay. The time
+    /// is linear in the text.
     #[must_use]
     pub fn secrets() -> Self {
         Redaction::new(|_, text| secrets::redacted(text))
     }
 
-    /// Redacts with this, and what comes of it with `next`.
+    /// Applies this redaction, and then `next` to the result.
     #[must_use]
     pub fn and(self, next: Redaction) -> Self {
         Redaction::new(move |pointer, text| match self.redact(pointer, text) {
@@ -65,13 +65,13 @@ impl Redaction {
         })
     }
 
-    /// What takes the place of the text, if anything does.
+    /// Returns the replacement of the text, or `None` if it stays.
     #[must_use]
     pub fn redact(&self, pointer: &str, text: &str) -> Option<String> {
         (self.0)(pointer, text)
     }
 
-    /// Redacts the strings of `wanted` that are not in `before`; says whether any was changed.
+    /// Redacts the strings of `wanted` that are not in `before`; returns whether any was changed.
     pub(crate) fn apply(
         &self,
         wanted: &mut Document,

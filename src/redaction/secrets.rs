@@ -1,9 +1,9 @@
-//! What has the shape of a secret.
+//! Finds secrets in a text by their shape.
 
 use super::text::{Text, Tried, run};
 use super::{assignments, tokens};
 
-/// The text without its secrets, or `None` when it has none.
+/// The text without its secrets, or `None` if it has none.
 pub(super) fn redacted(whole: &str) -> Option<String> {
     let mut text = Text {
         whole,
@@ -32,7 +32,7 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
             before = None;
         } else {
             before = Some(letter);
-            // No secret begins within a word.
+            // A secret does not begin within a word.
             let word = run(text.rest(), |byte| byte.is_ascii_alphanumeric());
             text.at += word.max(letter.len_utf8());
         }
@@ -43,7 +43,7 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
     })
 }
 
-/// Letters that a token cannot begin after.
+/// Whether no token can begin after this letter.
 fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric()
 }
@@ -52,7 +52,7 @@ fn is_of_word(letter: char) -> bool {
 mod tests {
     use super::redacted;
 
-    /// Put together here, so that no scanner takes the source for a leak.
+    /// Assembled here, so that no scanner reports this source as a leak.
     fn made(parts: &[&str]) -> String {
         parts.concat()
     }
@@ -207,7 +207,7 @@ mod tests {
             ),
         ] {
             assert_eq!(redacted(text).as_deref(), Some(shown), "{text}");
-            // Once is enough.
+            // Redacting the result again changes nothing.
             assert_eq!(redacted(shown), None, "{shown}");
         }
     }
@@ -221,7 +221,7 @@ mod tests {
                 Some(format!("use {prefix}[redacted: token].").as_str())
             );
         }
-        // Behind a word for secrets 20 letters are enough.
+        // After a word for secrets 20 letters are enough.
         for prefix in ["acme_live_", "acme-api-", "my_secret_"] {
             assert_eq!(
                 redacted(&format!("use {prefix}{}.", &random[..20])).as_deref(),
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// How long it takes grows with the text and not with its square, whatever is repeated in it.
+    /// The time grows with the text and not with its square, whatever is repeated in it.
     #[test]
     fn the_time_is_linear_in_the_text() {
         let shapes = [
@@ -297,8 +297,8 @@ mod tests {
         };
         for shape in shapes {
             let text = |bytes: usize| shape.repeat(bytes / shape.len());
-            // Eight times as much text; the square would be 64 times as long. Other programs run as well, so it is
-            // tried again.
+            // Eight times the text; quadratic time would take 64 times as long. Other programs may disturb the
+            // measurement, so it is repeated.
             let tries = || {
                 let (small, large) = (time(&text(2_500)), time(&text(20_000)));
                 let ratio = large.as_secs_f64() / small.as_secs_f64().max(0.002);

@@ -2,16 +2,16 @@
 
 /// A secret in a text.
 pub(super) struct Secret {
-    /// How many bytes stay before it, such as `password=`.
+    /// How many bytes before it stay, such as `password=`.
     pub(super) keep: usize,
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub(super) length: usize,
-    /// What it is, for the mark.
+    /// Its kind, for the mark.
     pub(super) kind: &'static str,
 }
 
 impl Secret {
-    /// A secret that begins where it was looked for.
+    /// A secret that begins at the current position.
     pub(super) fn new(length: usize, kind: &'static str) -> Self {
         Secret {
             keep: 0,
@@ -21,15 +21,15 @@ impl Secret {
     }
 }
 
-/// A text, and where in it a secret is looked for.
+/// A text, and the position in it at which a secret is searched.
 pub(super) struct Text<'t> {
     pub(super) whole: &'t str,
     pub(super) at: usize,
     pub(super) tried: Tried,
 }
 
-/// Up to where each shape was tried in vain that goes to the end of a run of letters, however long: from a later
-/// start it goes to the same end and finds no more. So every letter is looked at a few times, not once for each
+/// For each shape that extends to the end of a run of letters: the end up to which it was tried in vain. A later start
+/// in the same run reaches the same end and finds no more, so each letter is scanned a few times and not once for every
 /// start before it.
 #[derive(Default)]
 pub(super) struct Tried {
@@ -40,7 +40,7 @@ pub(super) struct Tried {
     bare: BareValue,
 }
 
-/// A value that is assigned without quotes: its end, and what of it stands last.
+/// An unquoted assigned value: its end, and the last digit and bracket in it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct BareValue {
     pub(super) end: usize,
@@ -49,17 +49,17 @@ pub(super) struct BareValue {
 }
 
 impl<'t> Text<'t> {
-    /// What begins here.
+    /// The text from here on.
     pub(super) fn rest(&self) -> &'t str {
         self.whole.get(self.at..).unwrap_or_default()
     }
 
-    /// What stands before.
+    /// The text before this position.
     pub(super) fn before(&self) -> &'t str {
         self.whole.get(..self.at).unwrap_or_default()
     }
 
-    /// The value without quotes that `start` is in.
+    /// The unquoted value that contains `start`.
     pub(super) fn bare_value(&mut self, start: usize) -> BareValue {
         if start >= self.tried.bare.end {
             let mut bare = BareValue {
@@ -83,7 +83,7 @@ impl<'t> Text<'t> {
     }
 }
 
-/// How many bytes at the start are such.
+/// The number of leading bytes for which `is` holds.
 pub(super) fn run(text: &str, is: impl Fn(u8) -> bool) -> usize {
     text.bytes().take_while(|byte| is(*byte)).count()
 }

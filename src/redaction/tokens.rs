@@ -1,16 +1,16 @@
-//! Secrets recognized by their form.
+//! Finds secrets by their own form.
 
 use std::sync::LazyLock;
 
 use super::text::{Secret, Text, run};
 
-/// Prefixes, the bytes that may follow, how many at least, and what it is.
+/// Prefixes, the bytes that may follow, their least number, and the kind.
 type Shape = (&'static [&'static str], fn(u8) -> bool, usize, &'static str);
 
-/// The families with a prefix of their own that a developer meets, by the lists of secret scanners. Where a prefix
-/// stands before another that begins as it does, the longer one comes first.
+/// The families with a fixed prefix that developers meet, from the lists of secret scanners. Of two prefixes with the
+/// same beginning the longer one comes first.
 const SHAPES: &[Shape] = &[
-    // Language models and what their agents call.
+    // Language models and their tools.
     (&["sk-ant-"], is_word_or_dash, 20, "anthropic-key"),
     (&["sk-or-v1-"], is_alphanumeric, 32, "openrouter-key"),
     (&["sk-lf-"], is_word_or_dash, 32, "langfuse-key"),
@@ -37,7 +37,7 @@ const SHAPES: &[Shape] = &[
         "hugging-face-token",
     ),
     (&["r8_"], is_alphanumeric, 32, "replicate-token"),
-    // Where code and packages are.
+    // Code hosts and package registries.
     (
         &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"],
         is_alphanumeric,
@@ -79,7 +79,7 @@ const SHAPES: &[Shape] = &[
     ),
     (&["CCIPAT_", "CCIPRJ_"], is_word, 40, "circleci-token"),
     (&["bkua_"], is_hex, 40, "buildkite-token"),
-    // Where it runs.
+    // Clouds and hosting.
     (
         &["ABSK", "bedrock-api-key-"],
         is_base64,
@@ -127,7 +127,7 @@ const SHAPES: &[Shape] = &[
     (&["sntryu_"], is_hex, 64, "sentry-token"),
     (&["sntrys_"], is_base64, 60, "sentry-token"),
     (&["phx_"], is_alphanumeric, 32, "posthog-key"),
-    // What is worked with.
+    // Other services.
     (
         &[
             "xoxb-",
@@ -178,7 +178,7 @@ const SHAPES: &[Shape] = &[
     (&["AGE-SECRET-KEY-1"], is_alphanumeric, 50, "age-key"),
 ];
 
-/// The shapes of which a prefix begins with each byte, in the order of the table.
+/// For each byte the shapes with a prefix that begins with it, in the order of the table.
 static BY_FIRST_BYTE: LazyLock<[Vec<&Shape>; 128]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let begins_so = |prefix: &&str| usize::from(prefix.as_bytes()[0]) == byte;
@@ -215,7 +215,7 @@ fn is_base64(byte: u8) -> bool {
 /// The secret that begins here.
 pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
     let rest = text.rest();
-    // Most words of a text end sooner than any token.
+    // Most words end before the shortest token would.
     let shortest = rest.as_bytes().get(..SHORTEST)?;
     if !shortest.iter().all(u8::is_ascii_graphic) {
         return None;
@@ -229,7 +229,7 @@ pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
         let Some(token) = rest.as_bytes().get(..*least) else {
             continue;
         };
-        // Words with dashes between them are none, and are not read to their end.
+        // Plain words joined by dashes are no token, and are not read to their end.
         let is_one = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
         if token.iter().all(|byte| is(*byte)) && token.iter().any(is_one) {
             return Some(Secret::new(prefix + run(rest, is), kind));
@@ -244,7 +244,7 @@ pub(super) fn at_start(text: &mut Text<'_>) -> Option<Secret> {
         .or_else(|| prefixed(text))
 }
 
-/// Sixteen capitals and digits, no more, after one of the prefixes.
+/// Exactly sixteen capitals and digits after one of the prefixes.
 fn aws(text: &str) -> Option<Secret> {
     let prefixes = ["AKIA", "ASIA", "AROA", "AIDA", "ABIA", "ACCA"];
     let rest = prefixes
@@ -257,7 +257,7 @@ fn aws(text: &str) -> Option<Secret> {
     is_one.then(|| Secret::new(20, "aws-access-key"))
 }
 
-/// Keys begin as words do (`sk-learn`), so digits must be in them, and capitals unless they are one long word.
+/// Keys can begin like words (`sk-learn`), so they must contain digits, and capitals unless they are one long word.
 fn openai(text: &mut Text<'_>) -> Option<Secret> {
     if text.at < text.tried.openai {
         return None;
@@ -270,12 +270,12 @@ fn openai(text: &mut Text<'_>) -> Option<Secret> {
     let has_capital = has(u8::is_ascii_uppercase);
     let is_one_word = length >= 32 && has(u8::is_ascii_alphabetic) && !key.contains(['-', '_']);
     let is_key = length >= 20 && has(u8::is_ascii_digit) && (has_capital || is_one_word);
-    // Others have keys of one word.
+    // Other providers have keys of one word.
     let kind = if has_capital { "openai-key" } else { "api-key" };
     is_key.then(|| Secret::new(3 + length, kind))
 }
 
-/// Header, claims and signature.
+/// A JSON web token: header, claims and signature.
 fn jwt(text: &mut Text<'_>) -> Option<Secret> {
     let rest = text.rest();
     if text.at < text.tried.jwt || !rest.starts_with("eyJ") {
@@ -294,7 +294,7 @@ fn jwt(text: &mut Text<'_>) -> Option<Secret> {
         .then(|| Secret::new(header + 1 + claims + 1 + signed, "jwt"))
 }
 
-/// Parts with a dot between them: how each begins, its least and its greatest length.
+/// Parts joined by dots: for each its beginning, its least and its greatest length.
 type Parts = (&'static [(&'static str, usize, usize)], &'static str);
 
 /// Tokens of several parts.
@@ -345,7 +345,7 @@ fn in_parts(text: &str) -> Option<Secret> {
         .find_map(|(parts, kind)| Some(Secret::new(length_of(parts)?, kind)))
 }
 
-/// A client secret of Entra: `Q~` after three letters and a digit.
+/// A client secret of Microsoft Entra: three letters, a digit, `Q~`, and the rest.
 fn azure(text: &str) -> Option<Secret> {
     let (head, rest) = text.split_at_checked(6)?;
     if !head.ends_with("Q~") || !head.as_bytes().get(3)?.is_ascii_digit() {
@@ -355,7 +355,7 @@ fn azure(text: &str) -> Option<Secret> {
     (length >= 31).then(|| Secret::new(6 + length, "azure-client-secret"))
 }
 
-/// The token of a bot: its number, a colon, and 35 letters.
+/// The token of a Telegram bot: its number, a colon, and 35 letters.
 fn telegram(text: &str) -> Option<Secret> {
     let digits = text.bytes().take(17).take_while(u8::is_ascii_digit).count();
     let rest = text.get(digits..)?.strip_prefix(":A")?;
@@ -364,21 +364,21 @@ fn telegram(text: &str) -> Option<Secret> {
     is_one.then(|| Secret::new(digits + 2 + length, "telegram-token"))
 }
 
-/// How many letters and digits a token of no known kind has at least. Ids of language models and payments
-/// (`msg_…`, `chatcmpl-…`, `pi_…`) have fewer.
+/// The least number of letters and digits of a token of unknown kind. Ids of language models and payments (`msg_…`,
+/// `chatcmpl-…`, `pi_…`) have fewer.
 const LEAST_RANDOM: usize = 32;
 
-/// The same behind a word that secrets are called by.
+/// The least number after a word for secrets.
 const LEAST_SECRET: usize = 20;
 
-/// Such words.
+/// Words for secrets.
 const SECRET_WORDS: [&str; 9] = [
     "api", "auth", "key", "live", "pat", "pwd", "secret", "sk", "token",
 ];
 
-/// A long random token behind a prefix, such as `acme_live_…`, of which the prefix stays.
+/// A long random token after a prefix, such as `acme_live_…`; the prefix stays.
 ///
-/// Hashes have no capitals or no small letters; names in camel case change less often.
+/// Hashes lack capitals or small letters; names in camel case change between them less often.
 fn prefixed(text: &Text<'_>) -> Option<Secret> {
     let before = text.before().strip_suffix(['_', '-'])?;
     let letters = before.bytes().rev().take(16);
@@ -392,7 +392,7 @@ fn prefixed(text: &Text<'_>) -> Option<Secret> {
     }
     let rest = text.rest();
     let length = run(rest, is_alphanumeric);
-    // Fewer letters have fewer numbers among them.
+    // A shorter token has fewer numbers in it.
     let (least, numbers) = match SECRET_WORDS.contains(&prefix.as_str()) {
         true => (LEAST_SECRET, 2),
         false => (LEAST_RANDOM, 3),
@@ -401,7 +401,7 @@ fn prefixed(text: &Text<'_>) -> Option<Secret> {
     is_secret.then(|| Secret::new(length, "token"))
 }
 
-/// Whether capitals, small letters and at least so many numbers follow each other as only chance has it.
+/// Whether capitals, small letters and at least `least_numbers` numbers alternate as in a random text.
 fn is_random(token: &[u8], least_numbers: usize) -> bool {
     let class = |byte: u8| match byte {
         b'0'..=b'9' => 0,
@@ -421,7 +421,7 @@ fn is_random(token: &[u8], least_numbers: usize) -> bool {
     has(1) && has(2) && numbers >= least_numbers && changes * 2 >= token.len()
 }
 
-/// From the first line of the block to its last, or to the end of a text that was cut.
+/// A block with a private key, from its first line to its last, or to the end of a text that was cut.
 pub(super) fn private_key(text: &str) -> Option<Secret> {
     const END: &str = "PRIVATE KEY-----";
     let rest = text.strip_prefix("-----BEGIN ")?;
@@ -442,7 +442,7 @@ mod tests {
     use super::super::secrets::redacted;
     use super::*;
 
-    /// Each prefix with as many letters as it takes, and with one fewer.
+    /// Tests each prefix with its least number of letters, and with one fewer.
     #[test]
     fn each_prefix_of_the_table_has_a_least_length() {
         let letters = "0123456789abcdef".repeat(8);

@@ -1,4 +1,4 @@
-//! The checkpoints of a store, of a format that is known only when the program runs.
+//! The checkpoints of a store, for a format that is known only at run time.
 
 use std::fmt;
 use std::path::Path;
@@ -13,9 +13,9 @@ use crate::resume::{Resume, ResumeOptions};
 use crate::staleness::Staleness;
 use crate::store::Saved;
 
-/// The checkpoints of one format in a store, whatever type they have: what [`Checkpoints`] does that needs no type.
+/// The checkpoints of one format in a store, without their type: the operations of [`Checkpoints`] that need no type.
 ///
-/// Only [`Checkpoints`] are such.
+/// Only [`Checkpoints`] implements it.
 ///
 /// # Examples
 ///
@@ -37,58 +37,58 @@ use crate::store::Saved;
 /// # Ok::<(), agent_checkpoint::Error>(())
 /// ```
 pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
-    /// Saves a first checkpoint, such as [`Format::start`](crate::formats::Format::start) makes it; `None` where one is
-    /// already, which stays as it is.
+    /// Saves a first checkpoint, such as [`Format::start`](crate::formats::Format::start) makes it. `None` if there
+    /// already is one, which is left unchanged.
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::begin`].
     fn begin(&self, key: &Key, first: &Document) -> Result<Option<Saved>>;
 
-    /// Makes the task that of the agent and the session of this context, where the format names them: see
-    /// [`Checkpoint::take_up`]. The caller has claimed the task and has heeded its plan.
+    /// Assigns the task to the agent and session of this context, if the format names them: see
+    /// [`Checkpoint::take_up`]. The caller must have claimed the task and followed its plan.
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoint::take_up`] and of [`Checkpoints::try_update`].
     fn take_up(&self, key: &Key, context: &OperationContext<'_>) -> Result<Saved>;
 
-    /// How another agent goes on from a checkpoint: see [`Checkpoints::resume`].
+    /// Plans how another agent resumes from a checkpoint: see [`Checkpoints::resume`].
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::resume`].
     fn resume(&self, key: &Key, options: &ResumeOptions) -> Result<Resume>;
 
-    /// Whether the files that a checkpoint names are as they were: see [`Checkpoints::stale`].
+    /// Checks whether the files that a checkpoint names changed: see [`Checkpoints::stale`].
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::stale`].
     fn stale(&self, key: &Key, root: &Path) -> Result<Staleness>;
 
-    /// Finished work that saves cut from a checkpoint: see [`Checkpoints::earlier`].
+    /// The finished work that saves dropped from a checkpoint: see [`Checkpoints::earlier`].
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::earlier`].
     fn earlier(&self, key: &Key) -> Result<Vec<DoneItem>>;
 
-    /// The hand-off of a checkpoint with what the dropped log has of it: see [`Checkpoints::complete_handoff`].
+    /// Completes the hand-off of a checkpoint with its dropped items: see [`Checkpoints::complete_handoff`].
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::complete_handoff`] and of [`Checkpoints::get`].
     fn complete_handoff(&self, key: &Key, handoff: Handoff) -> Result<Handoff>;
 
-    /// The finished work of a checkpoint, each with what its newest proof is worth: see [`Checkpoints::proofs`].
+    /// The finished work of a checkpoint, each with the status of its newest proof: see [`Checkpoints::proofs`].
     ///
     /// # Errors
     ///
     /// Those of [`Checkpoints::proofs`].
     fn proofs(&self, key: &Key, root: &Path) -> Result<Proofs>;
 
-    /// Runs a proof and records what it showed: see [`Checkpoints::prove`].
+    /// Runs a proof and records its result: see [`Checkpoints::prove`].
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
         run: &mut ProofRunner<'_>,
     ) -> Result<ProofRecord>;
 
-    /// The reports by which the format may learn of a proof: see [`Checkpoints::proof_reports`].
+    /// The reports that tell the format of a proof: see [`Checkpoints::proof_reports`].
     ///
     /// # Errors
     ///
@@ -114,9 +114,9 @@ pub trait AnyCheckpoints: sealed::Reports + fmt::Debug + Send + Sync {
 mod sealed {
     use super::{Key, OperationContext, Report, ReportEffect, Result, Saved};
 
-    /// What the trait object gives [`report`](super::AnyCheckpoints); no type of another crate has it.
+    /// The object-safe part of [`report`](super::AnyCheckpoints); private, so that no other crate can implement it.
     pub trait Reports {
-        /// As `report`, for a caller that collects what is observed; gives the files that are no sources, too.
+        /// Like `report`, with a callback that collects the observations; also returns the files that are no sources.
         fn report_observed(
             &self,
             key: &Key,
@@ -140,7 +140,7 @@ impl<C: Checkpoint> sealed::Reports for Checkpoints<C> {
 }
 
 impl dyn AnyCheckpoints {
-    /// Saves what an agent or a supervisor reports as one change: see [`Checkpoints::report`].
+    /// Saves reports of an agent or a supervisor as one change: see [`Checkpoints::report`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which format a file has: by its name, its folder and what is in it.
+//! Detects the format of a file by its name, its folder and its content.
 
 use std::path::Path;
 
@@ -18,14 +18,13 @@ pub struct Detected {
 }
 
 impl Formats {
-    /// The format of a file, by its path and its document, with the evidence.
+    /// Detects the format of a file by its path and its document.
     ///
     /// A corrupt document (`None`) is judged by its path alone.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownFormat`] when it fits none, [`ErrorKind::Ambiguous`] when it fits two
-    /// equally well.
+    /// [`ErrorKind::UnknownFormat`] when it fits no format, [`ErrorKind::Ambiguous`] when it fits two equally well.
     pub fn detect(&self, path: &Path, document: Option<&Document>) -> Result<Detected> {
         let mut fitting: Vec<Detected> = self
             .iter()
@@ -39,7 +38,7 @@ impl Formats {
             .collect();
         fitting.sort_by_key(|detected| std::cmp::Reverse(detected.evidence.strength));
         match fitting.as_slice() {
-            // A name alone is no evidence, but where nothing else is there to be looked at.
+            // The name is evidence only if the document cannot be read, so it is used for the message here.
             [] => Err(
                 self.unknown(match document.and_then(|_| self.detect(path, None).ok()) {
                     Some(place) => format!(
@@ -64,7 +63,7 @@ impl Formats {
         .map_err(|error| error.with_path(path))
     }
 
-    /// The error of a file that fits no format.
+    /// The error for a file that fits no format.
     fn unknown(&self, found: impl Into<String>) -> Error {
         Error::new(ErrorKind::UnknownFormat {
             name: None,
@@ -73,15 +72,15 @@ impl Formats {
         })
     }
 
-    /// The format of bytes that are no document, by what is left of them, else by their path.
+    /// Detects the format of bytes that are no document, by their salvaged part, else by their path.
     ///
-    /// `None` where neither tells, and the bytes are a damaged document all the same: empty, nothing but NUL bytes, or a
-    /// text that begins like an object, also after a comment, a code fence or a conflict marker, and as UTF-16.
+    /// `None` if neither identifies a format, but the bytes are a damaged document: empty, only NUL bytes, or a text
+    /// that begins like an object, possibly after a comment, a code fence or a conflict marker, or in UTF-16.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownFormat`] when the file is no checkpoint: JSON Lines whose first
-    /// object has no member of a format, a list, Markdown, YAML, anything else.
+    /// [`ErrorKind::UnknownFormat`] when the file is no checkpoint: JSON Lines whose first object has no member of a
+    /// format, a list, Markdown, YAML, or anything else.
     pub fn detect_damaged(
         &self,
         path: &Path,
@@ -101,7 +100,7 @@ impl Formats {
         }
     }
 
-    /// The format of the newest state that the history keeps of a file, of whatever task; `None` where it keeps none.
+    /// Detects the format of the newest state in the history of a file, of any task; `None` if the history has none.
     #[must_use]
     pub fn detect_kept(&self, path: &Path, max_bytes: u64) -> Option<Detected> {
         let options = FileOptions::read_only().with_max_bytes(max_bytes);
@@ -116,7 +115,7 @@ impl Formats {
     }
 }
 
-/// What bytes are that are no damaged document.
+/// The kind of file, if the bytes are no damaged document.
 fn other_kind(path: &Path, bytes: &[u8], cause: &Corrupt) -> Option<&'static str> {
     if matches!(cause.code, CorruptCode::Empty | CorruptCode::NulBytes) {
         return None;
@@ -162,7 +161,7 @@ fn begins_like_object(bytes: &[u8]) -> bool {
         || utf16(bytes).is_some_and(|text| json::start_of_object(text.as_bytes()).is_some())
 }
 
-/// The text of bytes that look like UTF-16.
+/// Decodes bytes that look like UTF-16.
 fn utf16(bytes: &[u8]) -> Option<String> {
     let read: fn([u8; 2]) -> u16 = match bytes {
         [0xFE, 0xFF, ..] | [0, 1..=255, ..] => u16::from_be_bytes,

@@ -1,4 +1,4 @@
-//! A format behind a trait object: what the rest of the library asks of a type that it does not know.
+//! A format behind a trait object: what the rest of the library needs of a type that is not known at compile time.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::formats::{Converted, convert};
 use crate::json::{Document, Violation};
 use crate::resume::{ForeignMember, foreign};
 
-/// What can be done with a checkpoint of one format, in a document or in a store.
+/// The operations on checkpoints of one format, in a document or in a store.
 pub(super) trait Erased: Send + Sync {
     fn inspect(&self, document: &Document, context: &RuleContext<'_>) -> Result<Inspected>;
     fn foreign_members(&self, document: &Document) -> Result<Vec<ForeignMember>>;
@@ -125,7 +125,7 @@ impl<C: Checkpoint> Erased for Typed<C> {
                 let nothing_kept = &mut || Ok(Vec::new());
                 after.value.complete_change(&before.value, nothing_kept)
             }
-            // What cannot be read is a violation of its shape.
+            // A value that cannot be read has its own violation.
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! `builder-state`: a file of a builder's session with `task` checkpoints in places of it.
+//! `builder-state`: a builder's session file with `task` checkpoints in its slots.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::json::{Code, Document, Violation};
 pub(super) const NAME: &str = builder_state::FORMAT;
 pub(super) const GUIDE: Option<&str> = Some(builder_state::GUIDE);
 
-// The checkpoints of a host are read with it, so a migration of theirs would not run.
+// Checkpoints are read as part of the host, so their migrations would not run.
 const _: () = assert!(!any_migration(TaskCheckpoint::SCHEMA_VERSIONS));
 
 pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
@@ -40,8 +40,8 @@ pub(super) fn convert(handoff: &Handoff, now: DateTime<Utc>) -> Result<Converted
     formats::convert(handoff, now)?.try_map(|checkpoint| Ok(Document::new(&Host { checkpoint })?))
 }
 
-/// Whether a violation of a host's shape concerns its checkpoints: the other members are the builder's own,
-/// in whatever types it has them.
+/// Whether a violation of type concerns the checkpoints of a host: all other members belong to the builder and may have
+/// any type.
 fn is_of_a_checkpoint(violation: &Violation) -> bool {
     let shape = [
         Code::WRONG_TYPE,
@@ -58,20 +58,20 @@ fn is_of_a_checkpoint(violation: &Violation) -> bool {
             .any(|token| token == "checkpoint")
 }
 
-/// A new host file with nothing but this checkpoint.
+/// Creates a host file that contains only this checkpoint.
 pub(super) fn put_in(checkpoint: &Document) -> Result<Document> {
     let mut host = Document::from_text("{\n}\n")?;
     host.graft("/checkpoint", checkpoint)?;
     Ok(host)
 }
 
-/// A checkpoint that stood inside a host file as a file of its own: its lines move to the left, and no byte of its values
+/// Moves a checkpoint out of a host file into its own file: its lines are unindented, and no byte of its values
 /// changes.
 pub(super) fn taken_out(checkpoint: &Document) -> Result<Document> {
     let mut host = Document::from_text("{\n  \"checkpoint\": null\n}\n")?;
     host.graft("/checkpoint", checkpoint)?;
     let inside = host.get("/checkpoint").map_or("{}", |node| node.raw());
-    // Line ends stand only between values.
+    // Line ends occur only between values.
     let mut document = Document::from_text(format!("{}\n", inside.replace("\n  ", "\n")))?;
     if let (Some(pointer), Some(version)) = (
         TaskCheckpoint::VERSION_POINTER,

@@ -1,8 +1,8 @@
-//! Formats that are known by name, when the program runs: which there are, which one a file has, and all that can be done
-//! with a checkpoint whose type is not known.
+//! The registry of formats: formats known by name at run time, detection of a file's format, and the operations on a
+//! checkpoint whose type is not known.
 //!
-//! This is the only way in which `fleet`, `difference` and the command know formats, so whatever they do with those of the
-//! library they do with [one of yours](Formats::register).
+//! `fleet`, `difference` and the command use formats only through this registry, so they treat [a format of
+//! yours](Formats::register) like those of the library.
 
 mod any_checkpoints;
 mod detect;
@@ -39,9 +39,9 @@ pub use detect::Detected;
 use erased::{Erased, Typed};
 pub use verb::{OwnVerb, VerbCall, VerbDone};
 
-/// One format, whatever type its checkpoints have.
+/// One format, independent of the type of its checkpoints.
 ///
-/// [`Format::of`] makes one of any type that implements [`Checkpoint`].
+/// [`Format::of`] creates one from any type that implements [`Checkpoint`].
 ///
 /// # Examples
 ///
@@ -60,7 +60,7 @@ pub use verb::{OwnVerb, VerbCall, VerbDone};
 #[derive(Clone, Copy)]
 pub struct Format {
     name: &'static str,
-    /// The name of the format that the checkpoints in its documents have: another one of a host file.
+    /// The format of the checkpoints in its documents; it differs from `name` for a host file.
     inside: &'static str,
     operations: &'static [&'static str],
     transient: &'static [(Code, &'static str)],
@@ -154,20 +154,20 @@ impl Format {
         }
     }
 
-    /// With verbs of its own in the command.
+    /// Adds verbs that the command has for this format alone.
     #[must_use]
     pub fn with_verbs(mut self, verbs: &'static [OwnVerb]) -> Format {
         self.verbs = verbs;
         self
     }
 
-    /// The [options](Checkpoint::INPUTS) that the command has for it.
+    /// The [options](Checkpoint::INPUTS) that the command has for this format.
     #[must_use]
     pub fn inputs(&self) -> &'static [Input] {
         self.inputs
     }
 
-    /// The verbs that the command has for it alone.
+    /// The verbs that the command has for this format alone.
     #[must_use]
     pub fn verbs(&self) -> &'static [OwnVerb] {
         self.verbs
@@ -190,7 +190,7 @@ impl Format {
         self.agents_are_roles
     }
 
-    /// A first checkpoint: see [`Checkpoint::start`]. [`adopt`](Format::adopt) puts it into a host file.
+    /// Creates a first checkpoint: see [`Checkpoint::start`]. [`adopt`](Format::adopt) puts it into a host file.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl Format {
         self.checkpoint.start(start)
     }
 
-    /// What its rules take from outside: see [`Checkpoint::take_inputs`].
+    /// Reads the inputs of its rules from the given options: see [`Checkpoint::take_inputs`].
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ impl Format {
         self.checkpoint.take_inputs(given, file)
     }
 
-    /// What its rules take from files beside the checkpoint's: see [`Checkpoint::inputs_beside`].
+    /// Reads the inputs of its rules from files beside the checkpoint: see [`Checkpoint::inputs_beside`].
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl Format {
         self.checkpoint.inputs_beside(file, report)
     }
 
-    /// Refuses a change where no reader of the protocol looks: see [`Checkpoint::check_place`].
+    /// Refuses a change of a file that no reader of the protocol looks for: see [`Checkpoint::check_place`].
     ///
     /// # Errors
     ///
@@ -230,31 +230,31 @@ impl Format {
         self.checkpoint.check_place(file)
     }
 
-    /// Its name, such as `task`.
+    /// The name of the format, such as `task`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether its documents are host files, which have checkpoints of another format in places of their own.
+    /// Whether its documents are host files, with checkpoints of another format in their slots.
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.name != self.inside
     }
 
-    /// The names of the [operations](Checkpoint::OPERATIONS) that its checkpoints take, such as `step done`.
+    /// The names of the [operations](Checkpoint::OPERATIONS) that its checkpoints accept, such as `step done`.
     #[must_use]
     pub fn operations(&self) -> &'static [&'static str] {
         self.operations
     }
 
-    /// The [violations](Checkpoint::TRANSIENT) that its protocol itself passes through.
+    /// The [violations](Checkpoint::TRANSIENT) of states that its protocol passes through.
     #[must_use]
     pub fn transient(&self) -> &'static [(Code, &'static str)] {
         self.transient
     }
 
-    /// The [page to give an agent](Checkpoint::GUIDE) that keeps checkpoints of this format.
+    /// The [page for an agent](Checkpoint::GUIDE) that keeps checkpoints of this format.
     #[must_use]
     pub fn guide(&self) -> Option<&'static str> {
         self.guide
@@ -266,19 +266,20 @@ impl Format {
         (self.layout)()
     }
 
-    /// How long a silence may be by its protocol.
+    /// The thresholds of silence of its protocol.
     #[must_use]
     pub fn thresholds(&self) -> Thresholds {
         (self.thresholds)()
     }
 
-    /// How well a file fits, by its path and its document; `None` for the document of a corrupt file.
+    /// The evidence that a file has this format, from its path and its document; `None` as document if the file is
+    /// corrupt.
     #[must_use]
     pub fn recognise(&self, path: &Path, document: Option<&Document>) -> Option<Evidence> {
         (self.recognise)(path, document)
     }
 
-    /// What breaks the format's rules in a whole document.
+    /// The violations of the format's rules in a whole document.
     ///
     /// # Errors
     ///
@@ -291,7 +292,7 @@ impl Format {
         (self.violations)(document, context)
     }
 
-    /// Reads and judges one checkpoint; of a host file the part that was [extracted](Document::extract) from it.
+    /// Reads and judges one checkpoint. For a host file pass the part that was [extracted](Document::extract) from it.
     ///
     /// # Errors
     ///
@@ -318,8 +319,8 @@ impl Format {
         (self.convert)(handoff, now)
     }
 
-    /// A document of this format with the checkpoint of another in it, each of its values to the byte; `None` where the two
-    /// do not keep the same kind of checkpoint. `task` and `builder-state` do.
+    /// Creates a document of this format that contains a checkpoint of another format, with every value byte for byte.
+    /// `None` unless both formats keep the same kind of checkpoint, as `task` and `builder-state` do.
     ///
     /// # Errors
     ///
@@ -335,7 +336,7 @@ impl Format {
         }
     }
 
-    /// Refuses a change that the protocol lets no one make, however it is made.
+    /// Refuses a change that the protocol never allows, by whatever means it is made.
     ///
     /// # Errors
     ///
@@ -355,36 +356,36 @@ impl Format {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspected {
-    /// What the next agent needs.
+    /// The hand-off for the next agent.
     pub handoff: Handoff,
-    /// When it was last changed.
+    /// When the checkpoint was last changed.
     pub updated_at: Option<Timestamp>,
-    /// What it states of whether its agent is alive.
+    /// Its signals of whether the agent is alive.
     pub pulse: Pulse,
-    /// How far it is. Its times are as of the context's present time; without one nothing is measured.
+    /// How far the task is. Times are relative to the present time of the context; without one they are absent.
     pub progress: Progress,
-    /// The files of which no other active checkpoint should name one.
+    /// The files that no other active checkpoint should name.
     pub exclusive_files: Vec<String>,
-    /// Whether and how to go on, by the protocol's own rules.
+    /// Whether and how to resume, by the protocol's own rules.
     pub plan: ResumePlan,
-    /// What breaks the format's rules.
+    /// The violations of the format's rules.
     pub violations: Vec<Violation>,
-    /// The phase in which its supervisor has the task, where that is another than the checkpoint's.
+    /// The phase of the task according to its supervisor, if it differs from the checkpoint's.
     pub supervised_in: Option<String>,
-    /// Whether the elapsed time of its progress goes on; `None` where that is unknown yet.
+    /// Whether the elapsed time of its progress continues; `None` if that is unknown.
     pub(crate) goes_on: Option<bool>,
     messages: Messages,
 }
 
 impl Inspected {
-    /// The protocol's own message about the agent, where it is late or stalled and the protocol has one.
+    /// The message that the protocol defines about an agent that is late or stalled, if it does.
     #[must_use]
     pub fn notice(&self, notice: Notice, now: DateTime<Utc>) -> Option<String> {
         (self.messages.0)(notice, now)
     }
 }
 
-/// The messages of the checkpoint that was read.
+/// Renders the messages of the checkpoint that was read.
 #[derive(Clone)]
 struct Messages(Arc<dyn Fn(Notice, DateTime<Utc>) -> Option<String> + Send + Sync>);
 
@@ -396,8 +397,7 @@ impl fmt::Debug for Messages {
 
 /// The formats that a program knows.
 ///
-/// [`Formats::default`] has those of the library; [`register`](Formats::register) adds one of your
-/// own.
+/// [`Formats::default`] has those of the library; [`register`](Formats::register) adds your own.
 #[derive(Clone, Debug)]
 pub struct Formats(Vec<Format>);
 
@@ -426,13 +426,13 @@ impl Default for Formats {
 }
 
 impl Formats {
-    /// Adds a format, in place of one with the same name.
+    /// Adds a format, replacing one with the same name.
     pub fn register(&mut self, format: Format) {
         self.0.retain(|known| known.name != format.name);
         self.0.push(format);
     }
 
-    /// All of them.
+    /// All formats.
     pub fn iter(&self) -> impl Iterator<Item = &Format> {
         self.0.iter()
     }
@@ -441,7 +441,7 @@ impl Formats {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownFormat`] with the names there are.
+    /// [`ErrorKind::UnknownFormat`], with the names of all formats.
     pub fn get(&self, name: &str) -> Result<&Format> {
         self.0
             .iter()

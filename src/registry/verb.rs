@@ -1,4 +1,4 @@
-//! Verbs that the command has for one format.
+//! Verbs of the command for a single format.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use crate::checkpoint::{CheckpointFile, Fence, Given, Input, Key, Result};
 use crate::checkpoints::Checkpoints;
 use crate::store::{FileStore, Saved};
 
-/// A verb that the command has for one format: [`Format::with_verbs`](super::Format::with_verbs).
+/// A verb that the command has for one format; see [`Format::with_verbs`](super::Format::with_verbs).
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct OwnVerb {
-    /// Its words, such as `lead begin`. With the words of a verb that all formats have, such as `reassign`, it takes the
-    /// place of that one.
+    /// Its words, such as `lead begin`. A verb with the words of one that all formats have, such as `reassign`,
+    /// replaces that one.
     pub name: &'static str,
     /// What it does, for `--help`.
     pub help: &'static str,
-    /// What the first of two words is about, for `--help`.
+    /// What the group of a two-word verb is about, for `--help`.
     pub group: &'static str,
     /// Its options.
     pub inputs: &'static [Input],
-    /// Does it.
+    /// The function that runs it.
     pub run: fn(&VerbCall<'_>) -> Result<VerbDone>,
 }
 
@@ -43,7 +43,7 @@ impl OwnVerb {
         }
     }
 
-    /// One of a group that is about this.
+    /// Makes it a verb of a group; `about` describes the group.
     #[must_use]
     pub const fn in_group(mut self, about: &'static str) -> Self {
         self.group = about;
@@ -57,17 +57,17 @@ impl fmt::Debug for OwnVerb {
     }
 }
 
-/// What an [`OwnVerb`] works on.
+/// The arguments of an [`OwnVerb`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct VerbCall<'a> {
     /// The checkpoints of the store, with the settings of the command line.
     pub view: Checkpoints<()>,
-    /// The store, where each checkpoint is a file of its own.
+    /// The store, if each checkpoint is a file of its own.
     pub files: Option<&'a FileStore>,
-    /// The checkpoint.
+    /// The key of the checkpoint.
     pub key: &'a Key,
-    /// Its file.
+    /// The file of the checkpoint.
     pub file: CheckpointFile<'a>,
     /// The values of the verb's options.
     pub given: &'a Given,
@@ -80,7 +80,7 @@ pub struct VerbCall<'a> {
 }
 
 impl<'a> VerbCall<'a> {
-    /// A call on this checkpoint.
+    /// A call for this checkpoint.
     pub fn new(
         view: Checkpoints<()>,
         key: &'a Key,
@@ -101,22 +101,22 @@ impl<'a> VerbCall<'a> {
     }
 }
 
-/// What an [`OwnVerb`] did.
+/// The result of an [`OwnVerb`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct VerbDone {
-    /// What came of it, in a line.
+    /// The result in one line.
     pub line: String,
-    /// What else the user is to know.
+    /// Further notes for the user.
     pub notes: Vec<String>,
-    /// How it was saved.
+    /// How the change was saved.
     pub saved: Saved,
-    /// Whether the task has to wait, where the verb is about that.
+    /// Whether the task has to wait, for a verb that decides this.
     pub waits: Option<bool>,
 }
 
 impl VerbDone {
-    /// Done, and saved like this.
+    /// The result of a saved change.
     pub fn new(line: impl Into<String>, saved: Saved) -> Self {
         VerbDone {
             line: line.into(),
@@ -126,14 +126,14 @@ impl VerbDone {
         }
     }
 
-    /// With something else that the user is to know.
+    /// Adds a note for the user.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// Says whether the task has to wait.
+    /// Sets whether the task has to wait.
     #[must_use]
     pub fn with_waits(mut self, waits: bool) -> Self {
         self.waits = Some(waits);

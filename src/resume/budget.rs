@@ -1,4 +1,4 @@
-//! How large a prompt may be.
+//! The size limit of a prompt.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// How many bytes count as one token by default.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The most that a prompt may have, and how that is counted.
+/// The greatest size of a prompt, and how it is measured.
 ///
 /// ```
 /// use agent_checkpoint::resume::Budget;
@@ -26,13 +26,13 @@ pub struct Budget {
 type Count = dyn Fn(&str) -> usize + Send + Sync;
 
 impl Budget {
-    /// At most so many tokens, estimated at four bytes each.
+    /// At most `most` tokens, estimated at four bytes each.
     #[must_use]
     pub fn tokens(most: usize) -> Self {
         Budget { most, count: None }
     }
 
-    /// At most so many tokens, counted by `count`. The more text, the more it must count.
+    /// At most `most` tokens, counted by `count`. The count must grow with the text.
     pub fn tokens_by(most: usize, count: impl Fn(&str) -> usize + Send + Sync + 'static) -> Self {
         Budget {
             most,
@@ -40,19 +40,19 @@ impl Budget {
         }
     }
 
-    /// At most so many bytes.
+    /// At most `most` bytes.
     #[must_use]
     pub fn bytes(most: usize) -> Self {
         Budget::tokens_by(most, str::len)
     }
 
-    /// The most that is allowed.
+    /// The limit.
     #[must_use]
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// The size of a text, as this budget counts.
+    /// The size of a text, in the unit of this budget.
     #[must_use]
     pub fn size(&self, text: &str) -> usize {
         match &self.count {
@@ -61,7 +61,7 @@ impl Budget {
         }
     }
 
-    /// Whether the text is within it.
+    /// Whether the text is within the budget.
     #[must_use]
     pub fn fits(&self, text: &str) -> bool {
         self.size(text) <= self.most

@@ -1,11 +1,11 @@
-//! What success looks like: the contract that a checkpoint refers to.
+//! Verification contracts: what success looks like.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::checkpoint::{Handoff, ResumePlan};
 
-/// Finds out what a verification contract asks for, by the reference that checkpoints have, such as
+/// Looks up the criteria of a verification contract by the reference in a checkpoint, such as
 /// `US-003.verificationContract`.
 #[derive(Clone)]
 pub struct ContractReader(Arc<Read>);
@@ -13,7 +13,7 @@ pub struct ContractReader(Arc<Read>);
 type Read = dyn Fn(&str) -> Option<Vec<String>> + Send + Sync;
 
 impl ContractReader {
-    /// Reads with `read(reference)`: one text for each criterion, `None` when there is no such contract.
+    /// Creates a reader that calls `read(reference)`: one text for each criterion, `None` if there is no such contract.
     pub fn new(read: impl Fn(&str) -> Option<Vec<String>> + Send + Sync + 'static) -> Self {
         ContractReader(Arc::new(read))
     }
@@ -25,7 +25,7 @@ impl fmt::Debug for ContractReader {
     }
 }
 
-/// The criteria of the contract that the checkpoint names; a contract that is not found is a warning.
+/// The criteria of the contract that the checkpoint names; adds a warning if it is not found.
 pub(super) fn criteria(
     reader: Option<&ContractReader>,
     handoff: &Handoff,

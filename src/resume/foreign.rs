@@ -1,4 +1,4 @@
-//! Undeclared members: what agents write beside their format.
+//! Undeclared members: values that agents write beyond their format.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,25 +17,25 @@ const NOTES: [&str; 6] = [
     "handoff",
 ];
 
-/// The most letters of one note; all of it stands in the checkpoint.
+/// The most letters of one note; the checkpoint has the whole text.
 const LONGEST_NOTE: usize = 2_000;
 
 /// The most members that are listed.
 const MOST_LISTED: usize = 50;
 
-/// A member of a checkpoint that its format does not declare, and that stays in the file as it is.
+/// A member of a checkpoint that its format does not declare. It stays unchanged in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ForeignMember {
-    /// What it is called: its path, with `*` for any element of a list, such as `notes` or `completedSteps/*/by`.
+    /// The path of the member, with `*` for any element of a list, such as `notes` or `completedSteps/*/by`.
     pub name: String,
-    /// What it says, where its name says that it is for the next agent (`next_action`, `resume_instructions`,
-    /// `notes`, `next_steps`, `blocker`, `handoff`); a long text is cut.
+    /// Its text, if its name marks it as a note for the next agent (`next_action`, `resume_instructions`, `notes`,
+    /// `next_steps`, `blocker`, `handoff`); a long text is cut.
     pub note: Option<String>,
 }
 
-/// The members of the document that the value which was read from it has not, in the order of the text, each name
-/// once. What could not be read is none of them, and neither is what has nothing in it.
+/// The members of the document that the value read from it lacks, in the order of the text, each name once. Unreadable
+/// values and empty ones are not listed.
 pub(crate) fn members<T: Serialize>(
     document: &Document,
     value: &T,
@@ -51,7 +51,7 @@ pub(crate) fn members<T: Serialize>(
     found
 }
 
-/// Where a value is. Few values have to be named, so only those get a text.
+/// The place of a value. Few values have to be named, so the text is built only for those.
 #[derive(Clone, Copy)]
 enum At<'a> {
     /// The pointer of the root in its file.
@@ -61,7 +61,7 @@ enum At<'a> {
 }
 
 impl At<'_> {
-    /// As a name of any element.
+    /// The name, with `*` for any element.
     fn name(&self) -> String {
         match self {
             At::Root(_) => String::new(),
@@ -73,7 +73,7 @@ impl At<'_> {
         }
     }
 
-    /// Whether it is one of these pointers.
+    /// Whether the place is one of these pointers.
     fn is_in(&self, pointers: &HashSet<&str>) -> bool {
         !pointers.is_empty() && pointers.contains(self.pointer().as_str())
     }
@@ -87,7 +87,7 @@ impl At<'_> {
     }
 }
 
-/// Each value is passed once, with its place: whatever looked for that from the root would take the square of the time.
+/// Visits each value once, with its place: computing the place from the root each time would take quadratic time.
 fn compare(
     text: Node<'_>,
     declared: Node<'_>,
@@ -116,7 +116,7 @@ fn compare(
             }
         }
         (Kind::Array, Kind::Array) => {
-            // Elements that could not be read are missing from the other.
+            // Elements that could not be read are missing in `declared`.
             let mut declared = declared.elements();
             for (number, element) in text.elements().enumerate() {
                 let inside = At::Element(at, number);
@@ -142,7 +142,7 @@ fn says_something(node: Node<'_>) -> bool {
     }
 }
 
-/// A value in words: a line for each text in it.
+/// A value as text, with a line for each text in it.
 fn note(node: Node<'_>) -> String {
     let mut text = String::new();
     write(node, &mut text);

@@ -1,4 +1,4 @@
-//! How another agent goes on from a checkpoint: the plan, and the prompt that carries it.
+//! Resuming: the plan by which another agent resumes from a checkpoint, and the prompt for that agent.
 
 #[cfg(feature = "template")]
 mod budget;
@@ -33,7 +33,7 @@ use crate::ledger::{LedgerState, Proofs};
 use crate::staleness::Staleness;
 use crate::store::{EntryId, TaskContext};
 
-/// What was found with the checkpoint and beside it.
+/// What was found in the checkpoint and beside it.
 pub(crate) struct Found<'l> {
     pub(crate) format: &'static str,
     pub(crate) now: DateTime<Utc>,
@@ -42,19 +42,19 @@ pub(crate) struct Found<'l> {
     /// Whether parts of the checkpoint could not be read.
     pub(crate) is_partial: bool,
     pub(crate) handoff: Handoff,
-    /// Whether the texts of its work are ids.
+    /// Whether its steps are named by ids.
     pub(crate) work_has_ids: bool,
     pub(crate) own: Value,
     pub(crate) foreign: Vec<ForeignMember>,
     pub(crate) earlier: Vec<DoneItem>,
     pub(crate) staleness: Staleness,
-    /// The claim of another owner that stands.
+    /// A claim of another owner that is in force.
     pub(crate) held: Option<Claim>,
-    /// The last claim, as far as it counts: its owner may be at work.
+    /// The last claim, if its owner may still be at work.
     pub(crate) at_work: Option<Claim>,
-    /// What the ledger of the task says; why that is unknown where it is.
+    /// The state of the task's ledger, or why it cannot be read.
     pub(crate) ledger: Result<LedgerState, String>,
-    /// What its proofs are worth; none where there are none.
+    /// The status of its proofs; empty if there are none.
     pub(crate) proofs: Proofs,
     pub(crate) newer: Option<plan::Newer>,
     pub(crate) damage: Option<Corrupt>,
@@ -63,56 +63,56 @@ pub(crate) struct Found<'l> {
 
 pub(crate) use plan::{Newer, heed_waiting};
 
-/// All that is known for going on from a checkpoint.
+/// Everything needed to resume from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[must_use]
 #[non_exhaustive]
 pub struct Resume {
-    /// The format of the checkpoint.
+    /// The name of the task.
     pub format: &'static str,
     /// What the task is called.
     pub task: String,
     /// The description of the task, if there is one.
     pub description: Option<String>,
-    /// Whether and how to go on.
+    /// Whether and how to resume.
     pub plan: ResumePlan,
-    /// Whether the files are as they were.
+    /// Whether the files changed.
     pub staleness: Staleness,
-    /// What the agent before left.
+    /// The hand-off of the previous agent.
     pub handoff: Handoff,
-    /// Finished work that was moved out of the checkpoint to keep within its limits, oldest first: the newest
-    /// thousand of it. [`Handoff::done_elsewhere`] counts all.
+    /// Finished work that was moved out of the checkpoint to keep it within its limits, oldest first: the newest
+    /// thousand items. [`Handoff::done_elsewhere`] counts all.
     pub earlier: Vec<DoneItem>,
-    /// What success looks like, where the contract that the checkpoint names could be read.
+    /// What success looks like, if the contract that the checkpoint names could be read.
     pub criteria: Vec<String>,
-    /// Members that the format does not declare, with what those say that are for the next agent.
+    /// Members that the format does not declare, with the notes among them for the next agent.
     pub foreign: Vec<ForeignMember>,
-    /// The file that the checkpoint is in, where [`ResumeOptions::with_file`] named it.
+    /// The file of the checkpoint, if [`ResumeOptions::with_file`] named it.
     pub file: Option<String>,
-    /// How the next agent records its work: [`ResumeOptions::with_recording`].
+    /// How the next agent records its work; see [`ResumeOptions::with_recording`].
     pub recording: Vec<String>,
-    /// What the ledger of the task says: nothing where it cannot be read.
+    /// The state of the task's ledger; empty if it cannot be read.
     pub ledger: LedgerState,
-    /// What the proofs of finished work are worth by the files as they are; none where nothing was ever proven.
+    /// The status of the proofs of finished work, judged by the present files; empty if nothing was ever proven.
     pub proofs: Proofs,
-    /// What is wrong with the checkpoint.
+    /// The violations of the checkpoint.
     pub violations: Vec<Violation>,
-    /// What is wrong with the document, where it cannot be read at all.
+    /// What is wrong with the document, if it cannot be read at all.
     pub damage: Option<Corrupt>,
-    /// The earlier state that stands in for a document that cannot be read: all else here is of that one, and
-    /// [`CheckpointStoreExt::recover`](crate::CheckpointStoreExt::recover) brings it back.
+    /// The earlier state that replaces a document that cannot be read. Everything else here describes that state, and
+    /// [`CheckpointStoreExt::recover`](crate::CheckpointStoreExt::recover) restores it.
     pub recover_with: Option<EntryId>,
-    /// The time of the judgement.
+    /// The time for which this was judged.
     pub now: DateTime<Utc>,
-    /// What templates of the format's own messages are made of.
+    /// The values for templates of the format's own messages.
     pub own: Value,
-    /// Whether the texts of its work are ids, so that a prompt omits what stands as done as well.
+    /// Whether its steps are named by ids, so that a prompt omits pending ones that are also listed as done.
     #[serde(skip)]
     work_has_ids: bool,
 }
 
 impl Resume {
-    /// Completes a format's own plan with all that was found.
+    /// Completes the plan of the format with everything that was found.
     pub(crate) fn new(
         key: &Key,
         mut plan: ResumePlan,
@@ -172,8 +172,8 @@ impl Resume {
         }
     }
 
-    /// Whether the agent can go on without anybody else: what is asked, if anything, is how far the step came that
-    /// was begun, and whether effects took place that the ledger lets nobody repeat. The next agent finds out.
+    /// Whether the agent can continue without a person. The only questions may be how far the begun step came, and
+    /// whether effects took place that the ledger does not allow to repeat; the next agent can answer both.
     pub(crate) fn is_for_the_agent_alone(&self) -> bool {
         let plan = &self.plan;
         let questions = |reason: &ResumeReason| match reason {
@@ -196,13 +196,13 @@ impl Resume {
             && self.plan.reasons.contains(&ResumeReason::Complete)
     }
 
-    /// How many finished steps the checkpoint no longer holds.
+    /// The number of finished steps that were moved out of the checkpoint.
     #[cfg(feature = "template")]
     fn done_elsewhere(&self) -> usize {
         usize::try_from(self.handoff.done_elsewhere).unwrap_or(usize::MAX)
     }
 
-    /// The agents that worked on the task, for a sentence: the earlier ones, else the checkpoint's agent.
+    /// The agents that worked on the task, for a sentence: the previous ones, else the checkpoint's agent.
     #[must_use]
     pub fn worked_on_by(&self) -> String {
         let previous = &self.handoff.previous_agents;
@@ -214,11 +214,11 @@ impl Resume {
         }
     }
 
-    /// The prompt for the next agent, from the built-in template, without secrets.
+    /// Renders the prompt for the next agent from the built-in template, with secrets redacted.
     ///
     /// # Errors
     ///
-    /// The code `template`, should the template not render.
+    /// The code `template` if the template cannot be rendered.
     #[cfg(feature = "template")]
     pub fn prompt(&self) -> crate::Result<String> {
         let rendered = Prompts::default().render("resume", self, &PromptOptions::default())?;

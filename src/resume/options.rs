@@ -1,4 +1,4 @@
-//! What a resume takes from outside the checkpoint.
+//! Inputs of a resume from outside the checkpoint.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -8,34 +8,34 @@ use chrono::{DateTime, Utc};
 use super::ContractReader;
 use crate::checkpoint::{Inputs, Key, RuleContext};
 
-/// What a resume takes from outside the checkpoint.
+/// Inputs of a resume from outside the checkpoint.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ResumeOptions {
-    /// The project's folder, which the checkpoint's files are relative to.
+    /// The project's folder, to which the checkpoint's files are relative.
     pub root: PathBuf,
     /// The name of the task. If `None`: the store's, else the key.
     pub(crate) task: Option<String>,
     /// The description of the task. If `None`: the store's.
     pub(crate) description: Option<String>,
-    /// What the format takes besides.
+    /// Further inputs of the format.
     pub(crate) inputs: Inputs,
-    /// The asking owner, as a claim names it: no other may go on while the claim lasts.
+    /// The owner that asks, named as in a claim: while the claim lasts, no other may resume.
     pub(crate) asker: Option<String>,
-    /// Whether claims do not count, for a caller that claims the task before going on.
+    /// Whether claims are ignored, for a caller that claims the task before it resumes.
     pub(crate) ignores_claims: bool,
-    /// The file that the checkpoint is in, for the prompt; a store need not have one.
+    /// The file of the checkpoint, for the prompt; a store need not have one.
     pub(crate) file: Option<String>,
     /// How the next agent records its work, for the prompt: one line for each command.
     pub(crate) recording: Vec<String>,
-    /// Finds out what a verification contract asks for.
+    /// Looks up the criteria of a verification contract.
     pub(crate) contract_reader: Option<ContractReader>,
-    /// After how many attempts without progress a task is refused.
+    /// The number of attempts without progress after which a task is refused.
     most_attempts: Option<usize>,
 }
 
 impl ResumeOptions {
-    /// A resume in the project at `root`.
+    /// Options for a resume in the project at `root`.
     pub fn new(root: impl AsRef<Path>) -> Self {
         ResumeOptions {
             root: root.as_ref().to_path_buf(),
@@ -43,14 +43,14 @@ impl ResumeOptions {
         }
     }
 
-    /// Names the task.
+    /// Sets the name of the task.
     #[must_use]
     pub fn with_task(mut self, task: impl Into<String>) -> Self {
         self.task = Some(task.into());
         self
     }
 
-    /// Gives what the format takes besides, such as the
+    /// Adds a further input of the format, such as the
     /// [`ExecutionSpec`](crate::formats::build_pipeline::ExecutionSpec) of a build.
     #[must_use]
     pub fn with_input<T: Any + Send + Sync>(mut self, value: T) -> Self {
@@ -58,16 +58,16 @@ impl ResumeOptions {
         self
     }
 
-    /// Gives all that the format takes besides.
+    /// Sets all further inputs of the format.
     #[must_use]
     pub fn with_inputs(mut self, inputs: Inputs) -> Self {
         self.inputs = inputs;
         self
     }
 
-    /// Says who asks, with the name that the owner of a claim has ([`ClaimRequest::owner`]). A task that another has
-    /// claimed is refused; so is every claimed task if no asker is given, unless the
-    /// [`Checkpoints`](crate::Checkpoints) show the claim's fence.
+    /// Sets the owner that asks, named as in a claim ([`ClaimRequest::owner`]). A task that another owner has claimed
+    /// is refused. Without an asker every claimed task is refused, unless the [`Checkpoints`](crate::Checkpoints) have
+    /// the claim's fence.
     ///
     /// [`ClaimRequest::owner`]: crate::ClaimRequest::owner
     #[must_use]
@@ -76,15 +76,15 @@ impl ResumeOptions {
         self
     }
 
-    /// Plans as if the task were not claimed: for a caller that claims it before going on, and gets the store's own
-    /// answer then.
+    /// Plans as if the task were not claimed, for a caller that claims it before it resumes and then gets the answer of
+    /// the store.
     #[must_use]
     pub fn ignoring_claims(mut self) -> Self {
         self.ignores_claims = true;
         self
     }
 
-    /// Refuses a task at which so many attempts in a row ended without progress, three by default: see
+    /// Refuses a task after this many attempts in a row without progress, three by default: see
     /// [`LedgerState::failed_attempts`](crate::ledger::LedgerState::failed_attempts).
     #[must_use]
     pub fn with_most_attempts(mut self, most: usize) -> Self {
@@ -96,8 +96,8 @@ impl ResumeOptions {
         self.most_attempts.unwrap_or(3)
     }
 
-    /// Finds out with `read` what the verification contract asks for that a checkpoint names: one text for each
-    /// criterion, or `None` when there is no such contract, which is then a warning.
+    /// Sets the function that looks up the verification contract that a checkpoint names: one text for each criterion,
+    /// or `None` if there is no such contract, which becomes a warning.
     #[must_use]
     pub fn with_contract_reader(
         mut self,
@@ -107,15 +107,15 @@ impl ResumeOptions {
         self
     }
 
-    /// Names the file that the checkpoint is in, which the prompt then tells: the next agent can read there what no
-    /// prompt shows.
+    /// Sets the file of the checkpoint. The prompt names it, so that the next agent can read there what the prompt
+    /// omits.
     #[must_use]
     pub fn with_file(mut self, path: impl AsRef<Path>) -> Self {
         self.file = Some(path.as_ref().display().to_string());
         self
     }
 
-    /// Tells the next agent how it records its work: lines such as
+    /// Sets how the next agent records its work, for the prompt: lines such as
     /// `ckpt step done 'TEXT' --store c --key US-003`.
     #[must_use]
     pub fn with_recording(mut self, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -136,7 +136,7 @@ impl ResumeOptions {
         }
     }
 
-    /// Says what is to be done.
+    /// Sets the description of the task.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

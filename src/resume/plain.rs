@@ -1,10 +1,10 @@
-//! JSON values as a template sees them.
+//! JSON values as templates see them.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
-/// A value whose numbers are numbers, whatever other crates of the program switch on in serde_json: with its
-/// feature `arbitrary_precision` it serializes a number as a map with a private name.
+/// A value whose numbers serialize as numbers. If another crate of the program enables serde_json's feature
+/// `arbitrary_precision`, a number would serialize as a map with a private name.
 pub(super) struct Plain<'v>(pub(super) &'v Value);
 
 impl Serialize for Plain<'_> {

@@ -1,4 +1,4 @@
-//! What is added to a format's own plan: what the files tell, the violations, a claim, damage.
+//! Completes a format's own plan with the state of the files, violations, the ledger, claims and damage.
 
 use chrono::{DateTime, Utc};
 
@@ -15,10 +15,10 @@ use crate::shown;
 use crate::staleness::{FileState, Reason, Staleness, TrackedFile};
 use crate::store::EntryId;
 
-/// The most violations and files that a warning lists: a prompt has better uses for its room.
+/// The most violations and files that a warning lists, so that they do not fill the prompt.
 const MOST_LISTED: usize = 20;
 
-/// Adds what the next agent must know of the files and of the checkpoint.
+/// Adds what the next agent must know about the files and the checkpoint.
 pub(super) fn complete(
     plan: &mut ResumePlan,
     staleness: &Staleness,
@@ -52,7 +52,7 @@ pub(super) fn complete(
     warn_of_violations(plan, violations, unreadable, is_partial);
 }
 
-/// A document that cannot be read: another state stands in for it, or the work begins anew.
+/// For a document that cannot be read: another state replaces it, or the work restarts from scratch.
 pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<&EntryId>) {
     plan.because(ResumeReason::Corrupt);
     match with {
@@ -72,7 +72,7 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
     }
 }
 
-/// Adds what the ledger of the task says.
+/// Adds the effects in the task's ledger.
 pub(super) fn heed_ledger(plan: &mut ResumePlan, ledger: &Result<LedgerState, String>) {
     match ledger {
         Ok(ledger) => heed_effects(plan, &ledger.effects),
@@ -86,7 +86,7 @@ pub(super) fn heed_ledger(plan: &mut ResumePlan, ledger: &Result<LedgerState, St
     }
 }
 
-/// What was done outside of the checkpoint is never done again blindly.
+/// Keeps effects outside of the checkpoint from being repeated blindly.
 fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
     let of =
         |status: fn(&EffectStatus) -> bool| effects.iter().filter(move |it| status(&it.status));
@@ -108,7 +108,7 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
     }
     let mut list = |said: &str, ids: Vec<String>| {
         if !ids.is_empty() {
-            // The last ones are those that an agent would do again.
+            // An agent is most likely to repeat the last ones.
             let listed = ids.iter().skip(ids.len().saturating_sub(MOST_LISTED));
             let listed: Vec<String> = listed.map(|id| shown::line(id)).collect();
             let more = match ids.len().saturating_sub(MOST_LISTED) {
@@ -129,7 +129,7 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
     );
 }
 
-/// Finished work whose proof failed, or is of other files than those that are there, is not simply believed.
+/// Warns of finished work whose proof failed or is outdated, so that it is not simply believed.
 pub(super) fn heed_proofs(plan: &mut ResumePlan, proofs: &Proofs) {
     let of = |is: fn(&ProofStatus) -> bool| {
         let items = proofs.with_proof().filter(|item| item.is_finished);
@@ -172,14 +172,14 @@ pub(super) fn heed_proofs(plan: &mut ResumePlan, proofs: &Proofs) {
     }
 }
 
-/// No agent goes on before a person has decided, or does what was not approved.
+/// Waits for pending approvals, and tells the agent what was not approved.
 fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc>) {
-    // A complete task needs none any more.
+    // A complete task needs no approval.
     if plan.reasons.contains(&ResumeReason::Complete) {
         return;
     }
     let mut pending = Vec::new();
-    // The last ones are those that an agent would do.
+    // An agent is most likely to do the last ones.
     let skipped = ledger.approvals.len().saturating_sub(MOST_LISTED);
     for (at, approval) in ledger.approvals.iter().enumerate() {
         let by = shown::line(&approval.by);
@@ -204,7 +204,7 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
                 "Denied by {by}{}, and not to be done",
                 in_brackets(&approval.because)
             ),
-            // What came of the effect is said with the others.
+            // The result of the effect is listed with the other effects.
             ApprovalStatus::Consumed if approval.effect.is_some() => continue,
             ApprovalStatus::Consumed => format!(
                 "Approved, and consumed by {by} at {}, so that it may have been done",
@@ -214,7 +214,7 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
                 format!("Expired at {until}, and to be asked anew before it is done")
             }
         };
-        // The action comes last, so that nothing in it reads as the end of the sentence.
+        // The action comes last, so that nothing in it can look like the end of the sentence.
         let id = shown::quoted(&approval.id);
         let said = format!("{said}: {id}: {}", shown::line(&approval.action));
         if approval.is_pending(now) {
@@ -230,7 +230,7 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
     }
 }
 
-/// A task that waits, for a person or for a time, goes on later.
+/// Lets a task wait that waits for a person or for a time.
 pub(crate) fn heed_waiting(
     plan: &mut ResumePlan,
     ledger: &LedgerState,
@@ -259,7 +259,7 @@ pub(crate) fn heed_waiting(
 /// The most errors of attempts that are listed: the newest.
 const MOST_ERRORS: usize = 5;
 
-/// A task at which attempt after attempt failed is for a person.
+/// Refuses a task at which attempt after attempt failed; a person has to act.
 pub(super) fn heed_attempts(plan: &mut ResumePlan, failed: &[Attempt], most: usize) {
     if failed.len() < most || plan.decision >= ResumeDecision::Restart {
         return;
@@ -284,13 +284,13 @@ pub(super) fn heed_attempts(plan: &mut ResumePlan, failed: &[Attempt], most: usi
     });
 }
 
-/// No agent goes on while another has claimed the task.
+/// Refuses a task that another owner has claimed.
 pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
     let Some(claim) = held else {
         return;
     };
     let until = stamp(claim.expires);
-    // A complete task is not resumed, whichever owner holds it.
+    // A complete task is not resumed, whoever holds it.
     if plan.decision < ResumeDecision::Refuse {
         plan.refuse(format!(
             "{} has claimed the task until {until}; it is not to be resumed by another before that",
@@ -303,16 +303,16 @@ pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
     });
 }
 
-/// A later version of the format, which could be read only in part and must not be written.
+/// A later version of the format, which was read only in part and must not be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newer {
-    /// The version of the checkpoint, where it can be read.
+    /// The version of the checkpoint, if it can be read.
     pub(crate) found: Option<u64>,
-    /// The latest that is known.
+    /// The latest known version.
     pub(crate) known: u64,
 }
 
-/// An agent that goes on from a later version could save nothing of its work.
+/// Refuses a checkpoint of a later version, since an agent could not save its work.
 pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
     let Some(Newer { found, known }) = newer else {
         return;
@@ -350,20 +350,20 @@ fn warn_of_files(plan: &mut ResumePlan, staleness: &Staleness) {
     }
 }
 
-/// The files that a warning names, so that a prompt need not name them again.
+/// The files that a warning names, which a prompt need not list again.
 #[cfg(feature = "template")]
 pub(super) fn named_in_warnings(staleness: &Staleness) -> std::collections::HashSet<&str> {
-    // A note stands in no prompt.
+    // Notes are not part of a prompt.
     let warnings = worth_a_warning(staleness).into_iter();
     let warnings = warnings.filter(|(_, advice, _)| !advice.is_empty());
     let named = warnings.flat_map(|(.., files)| files.into_iter().take(MOST_LISTED));
     named.map(|file| file.path.as_str()).collect()
 }
 
-/// What is said of files that are not there, after how many of all they are.
+/// The sentence about missing files, after their number.
 const MISSING: &str = "files that the checkpoint names are missing";
 
-/// The same with the numbers: that one file is gone is not that the project is elsewhere.
+/// The sentence with the numbers: one missing file need not mean that the project is elsewhere.
 fn missing(files: usize, of: usize) -> String {
     match of {
         1 => "The only file that the checkpoint names is missing".to_owned(),
@@ -371,7 +371,7 @@ fn missing(files: usize, of: usize) -> String {
     }
 }
 
-/// What is warned of: a sentence, what to do, and the files, of which there are some.
+/// The warnings about files: a sentence, what to do, and the files, of which there is at least one.
 fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Vec<&TrackedFile>)> {
     let mut warnings = Vec::new();
     let mut warn = |sentence, advice, of: fn(&FileState) -> bool| {
@@ -391,7 +391,7 @@ fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Ve
             )
         },
     );
-    // That none of them is there is said as one thing, and each is listed for the review.
+    // If all files are missing, one sentence states that, and each is listed for review.
     if !staleness.reasons().contains(&Reason::NothingThere) {
         warn(
             MISSING,
@@ -417,14 +417,14 @@ fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Ve
     warnings
 }
 
-/// One file, on one line whatever its name is.
+/// One file on one line, whatever its name contains.
 fn line_of(file: &TrackedFile) -> String {
     let state = shown::line(&file.state.to_string());
     format!("- {} ({state})", shown::path(&file.path))
 }
 
 fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
-    // A partial read shows in the violations.
+    // A partial reading shows in the violations.
     let reasons = || {
         let reasons = staleness.reasons().iter();
         reasons.filter(|reason| **reason != Reason::ReadInPart)
@@ -465,7 +465,7 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     }
 }
 
-/// Unreadable items were listed by name.
+/// Warns of violations; those of unreadable items were listed by name.
 fn warn_of_violations(
     plan: &mut ResumePlan,
     violations: &[Violation],
@@ -480,7 +480,7 @@ fn warn_of_violations(
         plan.because(ResumeReason::Violations);
     }
     let violations: Vec<&Violation> = violations.iter().filter(|it| !is_told(it)).collect();
-    // A text over its length hides nothing.
+    // A text that is too long hides nothing.
     let grave: Vec<String> = violations
         .iter()
         .filter(|violation| {
@@ -491,7 +491,7 @@ fn warn_of_violations(
     if grave.is_empty() {
         return;
     }
-    // What the next agent cannot see below. A number that was read as an id is there.
+    // Tells what the next agent cannot see below. A number that was read as an id is shown.
     let advice = if is_partial {
         "\nA value that could not be read is missing below; look it up in the checkpoint itself."
     } else {

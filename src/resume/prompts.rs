@@ -15,45 +15,45 @@ use crate::fsio;
 use crate::redaction::Redaction;
 use crate::template::{self, Source};
 
-/// How the file of a template ends.
+/// The extension of a template file.
 const ENDING: &str = ".md";
 
-/// The largest file that is taken for a template, in bytes.
+/// The largest template file, in bytes.
 const LARGEST: u64 = 1024 * 1024;
 
-/// The templates of prompts and messages, in the language of Jinja: the built-in ones, or yours in their place.
+/// The templates of prompts and messages, in the language of Jinja: the built-in ones, or your own in their place.
 ///
 /// | name | for |
 /// |---|---|
-/// | `resume` | the whole prompt of the agent that goes on |
-/// | `block` | the same in short, for the end of a prompt of yours |
-/// | `header` | the line that an agent says when it goes on |
+/// | `resume` | the whole prompt of the agent that resumes |
+/// | `block` | a short form of it, for the end of your own prompt |
+/// | `header` | the line that an agent says when it resumes |
 /// | `take-over` | the message to an agent that takes over from another |
 /// | `status-check` | the question to an agent that is late |
 /// | `escalation` | the question to a person about an agent that is silent |
 /// | `progress` | the line for an orchestrator |
 ///
-/// A name with the format before it, such as `story-pipeline/block`, stands in for the plain one for checkpoints of
-/// that format; protocols that have texts of their own have them there ([`names`](Prompts::names) lists all). A
-/// plain template of yours takes the place of those as well.
+/// A name with the format before it, such as `story-pipeline/block`, replaces the plain one for checkpoints of that
+/// format; protocols with their own messages have them there ([`names`](Prompts::names) lists all). A plain template of
+/// yours replaces those as well.
 ///
 /// # What a template sees
 ///
 /// The fields of [`Resume`]: `format`, `task`, `description`, `plan`, `staleness`, `handoff`, `earlier`, `criteria`,
-/// `violations`, `foreign`, `file`, `recording`, `own`; and `worked_on_by`, `omitted`, `omitted_reasons` (how much is
-/// omitted), `omitted_notes` (whether those of `foreign` are), `review` (the files that no warning names), `proofs` (what those of finished work are worth, by its text), `now`,
-/// `changed`, `last_update`, `minutes` (since then), and `given` ([`PromptOptions::with_value`]). A name that does not exist is
-/// an error.
+/// `violations`, `foreign`, `file`, `recording`, `own`. Also `worked_on_by`; `omitted` and `omitted_reasons` (how many
+/// are omitted), `omitted_notes` (whether the notes in `foreign` are); `review` (the files that no warning names);
+/// `proofs` (the status of each proof of finished work, by its text); `now`, `changed`, `last_update`, `minutes` (since
+/// then); and `given` ([`PromptOptions::with_value`]). A name that does not exist is an error.
 ///
-/// # What stands in a checkpoint is data
+/// # Texts of a checkpoint are data
 ///
-/// Every text that a template shows is redacted and then quoted: it opens no heading, list, quote, fence or HTML of
-/// its own, further lines begin with a bar, and letters that hide or act are written out. What looks like template
-/// code in it is not run. A template that shows a text with the filter `safe` vouches for it; the filter `path`
-/// puts a path in quotes that could be read as more than one.
+/// Every text that a template shows is redacted and then quoted: it cannot open a heading, list, quote, fence or HTML,
+/// further lines begin with a bar, and hidden or control characters are written out. Template code in it is not run. A
+/// template that shows a text with the filter `safe` vouches for it; the filter `path` quotes a path that could be read
+/// as more than one.
 ///
-/// A template can neither run for ever nor fill the memory: its steps and its output are bounded by the size of
-/// what it shows.
+/// A template cannot run for ever or fill the memory: its steps and its output are bounded by the size of what it
+/// shows.
 ///
 /// Source of the built-in `resume`: the resume prompt template of the builder-state protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,18 +61,18 @@ pub struct Prompts {
     own: BTreeMap<String, String>,
 }
 
-/// How a prompt is rendered.
+/// Options for rendering a prompt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PromptOptions {
-    /// Begin with what the template `header` gives.
+    /// Whether the prompt begins with the template `header`.
     pub(crate) header: bool,
-    /// How large it may be: the oldest finished steps are omitted first, then the oldest reasons of decisions, then
-    /// what members say that the format does not declare, and nothing else.
+    /// The greatest size: first the oldest finished steps are omitted, then the oldest reasons of decisions, then the
+    /// notes in undeclared members, and nothing else.
     pub(crate) budget: Option<Budget>,
     /// What is redacted in texts; [`Redaction::secrets`] by default.
     pub(crate) redaction: Option<Redaction>,
-    /// What templates see as `given`.
+    /// The values that templates see as `given`.
     pub(crate) values: BTreeMap<String, Value>,
 }
 
@@ -88,40 +88,40 @@ impl Default for PromptOptions {
 }
 
 impl PromptOptions {
-    /// Without header, without budget, without secrets.
+    /// The defaults: no header, no budget, secrets redacted.
     #[must_use]
     pub fn new() -> Self {
         PromptOptions::default()
     }
 
-    /// Begins with the header.
+    /// Begins the prompt with the header.
     #[must_use]
     pub fn with_header(mut self) -> Self {
         self.header = true;
         self
     }
 
-    /// Sets how large it may be.
+    /// Sets the greatest size of the prompt.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Sets how large it may be in tokens, estimated at four bytes each.
+    /// Sets the greatest size of the prompt in tokens, estimated at four bytes each.
     #[must_use]
     pub fn with_budget_tokens(self, tokens: usize) -> Self {
         self.with_budget(Budget::tokens(tokens))
     }
 
-    /// Sets what is taken out of the texts; `None` shows them as they are.
+    /// Sets what is redacted in the texts; `None` shows them unchanged.
     #[must_use]
     pub fn with_redaction(mut self, redaction: impl Into<Option<Redaction>>) -> Self {
         self.redaction = redaction.into();
         self
     }
 
-    /// Gives templates a value: `{{ given.NAME }}`. The built-in status checks take `number`, that of the message.
+    /// Gives templates a value, `{{ given.NAME }}`. The built-in status checks use `number`, the number of the message.
     #[must_use]
     pub fn with_value(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.values.insert(name.into(), value.into());
@@ -129,20 +129,20 @@ impl PromptOptions {
     }
 }
 
-/// A prompt that was rendered.
+/// A rendered prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use]
 #[non_exhaustive]
 pub struct Rendered {
     /// The prompt; ends with a line end.
     pub text: String,
-    /// How many finished steps it does not list.
+    /// How many finished steps are omitted.
     pub omitted_steps: usize,
-    /// How many reasons of decisions it does not list.
+    /// How many reasons of decisions are omitted.
     pub omitted_reasons: usize,
-    /// Its size, as the budget counts; without one in tokens, estimated at four bytes each.
+    /// Its size in the unit of the budget; without a budget in tokens, estimated at four bytes each.
     pub tokens: usize,
-    /// Whether it is over the budget with nothing left that may be omitted.
+    /// Whether it exceeds the budget although everything that may be omitted is.
     pub over_budget: bool,
 }
 
@@ -152,11 +152,12 @@ impl Prompts {
         built_in().map(|(name, _)| name)
     }
 
-    /// Puts a template of yours in the place of the one with this name.
+    /// Replaces the template with this name by your own.
     ///
     /// # Errors
     ///
-    /// The code `template` with name, line and reason: when there is no such name, and when it is no template.
+    /// The code `template` with name, line and reason: when there is no such name, and when the text is no valid
+    /// template.
     pub fn with(mut self, name: &str, source: impl Into<String>) -> Result<Prompts> {
         require_known(name)?;
         let source = source.into();
@@ -165,14 +166,13 @@ impl Prompts {
         Ok(self)
     }
 
-    /// The templates of a folder: `NAME.md`, and `FORMAT/NAME.md` for a single format. Those that it does not have
-    /// are the built-in ones.
+    /// Reads the templates of a folder: `NAME.md`, and `FORMAT/NAME.md` for a single format. The built-in ones are used
+    /// for names that it lacks.
     ///
     /// # Errors
     ///
-    /// The code `template` as [`with`](Prompts::with), also for a file that bears no name of a template;
-    /// [`ErrorKind::NotFound`], the code `not-a-folder` and whatever keeps a file from being read. Each has the
-    /// path.
+    /// The code `template` as for [`with`](Prompts::with), also for a file whose name is that of no template;
+    /// [`ErrorKind::NotFound`], the code `not-a-folder`, and the errors of reading a file. Each has the path.
     pub fn from_folder(folder: impl AsRef<Path>) -> Result<Prompts> {
         let folder = folder.as_ref();
         if !folder.is_dir() {
@@ -183,7 +183,7 @@ impl Prompts {
         Ok(prompts)
     }
 
-    /// The text of the template that a checkpoint of this format gets under this name, for a start of your own.
+    /// The text of the template with this name for checkpoints of this format, as a start for your own.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Prompts {
         self.find(name, format).map(|(_, source)| source.text())
     }
 
-    /// The template's own name and text.
+    /// The name and text of the template to use.
     fn find(&self, name: &str, format: &str) -> Result<(String, Source<'_>)> {
         let special = format!("{format}/{name}");
         let own = |name: &str| Some(Source::Own(self.own.get(name)?));
@@ -205,7 +205,7 @@ impl Prompts {
             return Ok((name.to_owned(), source));
         }
         require_known(name)?;
-        // Known, and of another format.
+        // The name is known, but belongs to another format.
         Err(unknown(name))
     }
 
@@ -213,8 +213,8 @@ impl Prompts {
     ///
     /// # Errors
     ///
-    /// The code `template` with name, line and reason: when there is no such name, for a name that the template
-    /// uses and that does not exist, and for a template that renders without end.
+    /// The code `template` with name, line and reason: when there is no template of this name, when the template uses a
+    /// name that does not exist, and when it renders without end.
     pub fn render(&self, name: &str, resume: &Resume, options: &PromptOptions) -> Result<Rendered> {
         let (name, source) = self.find(name, resume.format)?;
         if let Some((format, _)) = name.split_once('/')
@@ -247,7 +247,7 @@ impl Prompts {
         if !whole.over_budget {
             return Ok(whole);
         }
-        // What each of them takes, roughly: where to look first, and no more.
+        // The approximate size of each, to decide where the search begins.
         let steps: Vec<usize> = resume
             .handoff
             .done
@@ -280,7 +280,7 @@ impl Prompts {
             left_out.notes = true;
             best = Some(render(left_out)?);
         }
-        // A few short steps can be shorter than the line that says that they are omitted.
+        // A few short steps can be shorter than the line that counts the omitted ones.
         Ok(match best {
             Some(best) if best.tokens < whole.tokens => best,
             _ => whole,
@@ -295,11 +295,11 @@ impl Prompts {
     }
 }
 
-/// The prompt with the fewest omitted that fits, else with all of them; `None` where there is nothing to leave
-/// out. The first one adds the line that says so; from then on a prompt only gets shorter with each.
+/// Finds the prompt with the fewest omitted items that fits, else the one with all of them omitted; `None` if there is
+/// nothing to omit. The first omission adds a line that counts them; each further one only makes the prompt shorter.
 ///
-/// A prompt with many steps takes its time to render, so this begins where the sizes say that it fits, and looks
-/// near it.
+/// Rendering a prompt with many steps takes time, so the search begins where the sizes predict that it fits, and
+/// continues near it.
 fn fewest(
     before: &Rendered,
     budget: usize,
@@ -352,15 +352,15 @@ fn fewest(
 }
 
 impl Resume {
-    /// Whether the decision lets another agent go on, so that a prompt is of use.
+    /// Whether the decision lets another agent resume, so that a prompt is useful.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.plan.decision < ResumeDecision::Wait
     }
 }
 
-/// The templates for every format, then those of single formats. `FORMAT/NAME` takes the place of `NAME` for checkpoints of
-/// that format.
+/// The templates for every format, then those of single formats. `FORMAT/NAME` replaces `NAME` for checkpoints of that
+/// format.
 fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_formats = formats::TEMPLATES.iter().copied().flatten();
     template::BUILT_IN.iter().chain(of_formats).copied()
@@ -389,14 +389,14 @@ fn unknown(name: &str) -> Error {
     ))
 }
 
-/// The text of a template, and where it stands in the folder.
+/// Reads the templates of a folder, and of its sub-folders, which are named after formats.
 fn read_folder(folder: &Path, format: &str, prompts: &mut Prompts) -> Result<()> {
     for name in fsio::names(folder)? {
         let path = folder.join(&name);
         let Some(file) = name.to_str() else {
             continue;
         };
-        // What editors and systems leave lying about is no template.
+        // Hidden files and backups of editors are no templates.
         if file.starts_with('.') || file.ends_with('~') {
             continue;
         }

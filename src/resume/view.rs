@@ -1,4 +1,4 @@
-//! What a template sees.
+//! The data that a template sees.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::json::Violation;
 use crate::ledger::ProofStatus;
 use crate::staleness::TrackedFile;
 
-/// How much is skipped, the least important first.
+/// How much is omitted, the least important first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
-    /// So many finished steps, the oldest.
+    /// How many finished steps, the oldest first.
     pub(super) steps: usize,
-    /// So many reasons of decisions, the oldest.
+    /// How many reasons of decisions, the oldest first.
     pub(super) reasons: usize,
-    /// What members say that the format does not declare.
+    /// Whether the notes in undeclared members are omitted.
     pub(super) notes: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct View<'r> {
     recording: &'r [String],
     /// Files that no warning names.
     review: Vec<&'r TrackedFile>,
-    /// What the proofs of finished work are worth, by its text.
+    /// The status of the proofs of finished work, by its text.
     proofs: BTreeMap<&'r str, &'static str>,
     changed: String,
     now: String,
@@ -137,7 +137,7 @@ fn worth(status: &ProofStatus) -> &'static str {
     }
 }
 
-/// The whole minutes since the last update, and when that was.
+/// The whole minutes since the last update, and a text for its time.
 fn age(resume: &Resume) -> (i64, String) {
     let stamp = resume.handoff.updated_at.as_ref();
     let Some(time) = stamp.and_then(|stamp| stamp.time()) else {
@@ -153,7 +153,7 @@ fn age(resume: &Resume) -> (i64, String) {
     }
 }
 
-/// When the last change was, as a person says it of one long ago, too.
+/// A text for the time of the last change, also for one long ago.
 fn changed(resume: &Resume) -> String {
     let stamp = resume.handoff.updated_at.as_ref();
     let Some(time) = stamp.and_then(|stamp| stamp.time()) else {

@@ -1,23 +1,23 @@
-//! For which side a schema is.
+//! The contract of a schema: whether it describes what is read or what is written.
 
 use std::fmt;
 
-/// For which side a schema is.
+/// The contract of a schema: whether it describes what is read or what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Contract {
-    /// What is read without a violation of shape.
+    /// The documents that are read without a violation of shape.
     Read,
-    /// What this library writes: the same. A new text has every list, if empty; but a save edits the text that is
-    /// there, and adds nothing that it lacks.
+    /// The documents that this library writes: the same. A new text has every list, even an empty one; but a save edits
+    /// the existing text, and adds nothing that it lacks.
     Write,
 }
 
 impl Contract {
-    /// All of them.
+    /// Both contracts.
     pub const ALL: &'static [Contract] = &[Contract::Read, Contract::Write];
 
-    /// The word for it in file names and ids: `read`, `write`.
+    /// Its name in file names and ids: `read`, `write`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The schemas of several types, with ids and files.
+//! The schemas of several formats, with ids and files.
 
 use crate::quoted;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::{Contract, schema};
 use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::fsio::{self, Present};
 
-/// What the ids of the library's own schemas begin with. They name a schema; they are no addresses.
+/// The prefix of the ids of the library's own schemas. They are names and not addresses.
 pub(crate) const BASE: &str = "urn:agent-checkpoint:";
 
-/// The schemas of several types: by default those of every format of the library.
+/// The schemas of several formats; by default those of every format of the library.
 ///
 /// ```
 /// use agent_checkpoint::schema::{Contract, Schemas};
@@ -40,14 +40,13 @@ impl Schemas {
         Schemas(Vec::new())
     }
 
-    /// These and those of a format; one with the same name is replaced. Its ids begin with
-    /// `urn:agent-checkpoint:`.
+    /// Adds the schema of a format, replacing one with the same name. Its ids begin with `urn:agent-checkpoint:`.
     #[must_use]
     pub fn with<C: Checkpoint + JsonSchema>(self) -> Schemas {
         self.with_ids_from::<C>(BASE)
     }
 
-    /// These and those of a format, with ids that begin with a text of yours, such as
+    /// Adds the schema of a format, with ids that begin with your own prefix, such as
     /// `https://orchestrator.example/schemas/`.
     #[must_use]
     pub fn with_ids_from<C: Checkpoint + JsonSchema>(self, base: impl Into<String>) -> Schemas {
@@ -71,7 +70,7 @@ impl Schemas {
         self
     }
 
-    /// Only the schemas of one format; none if no format has this name.
+    /// Keeps only the schemas of one format; none if no format has this name.
     #[must_use]
     pub fn only(mut self, name: &str) -> Schemas {
         self.0.retain(|entry| entry.name == name);
@@ -83,13 +82,13 @@ impl Schemas {
         self.0.iter().map(|entry| entry.name.as_str())
     }
 
-    /// The released versions of a format's schema, oldest first, each with what it brought in a line.
+    /// The released versions of a format's schema, oldest first, each with a one-line summary.
     #[must_use]
     pub fn versions(&self, name: &str) -> &'static [SchemaVersion] {
         self.entry(name).map_or(&[], |entry| entry.versions)
     }
 
-    /// A schema, with its `$id`, which names the version, and a comment with the versions; `None` when no
+    /// The schema of a format, with an `$id` that names the version, and a comment with all versions; `None` if no
     /// format has this name.
     #[must_use]
     pub fn get(&self, name: &str, contract: Contract) -> Option<Value> {
@@ -100,17 +99,17 @@ impl Schemas {
         self.0.iter().find(|entry| entry.name == name)
     }
 
-    /// Writes all schemas into a folder, which is made if need be, and gives the files:
+    /// Writes all schemas into a folder, which is created if missing, and returns the files:
     /// `{format}.{contract}.schema.json` for each format and each [`Contract`].
     ///
-    /// A file that has these bytes already is left alone, so that a build script causes no build. Each file is
-    /// replaced whole, so that no reader sees half of one.
+    /// A file that already has these bytes is not touched, so that a build script causes no rebuild. Each file is
+    /// replaced as a whole, so that no reader sees half of one.
     ///
     /// # Errors
     ///
-    /// A format whose name is no file name ([`Refused`](crate::checkpoint::ErrorKind::Refused): lower case letters,
-    /// digits, `-`, `_` and `.` after the first); what keeps the folder from being made, or a file from being
-    /// written, with its path.
+    /// [`Refused`](crate::checkpoint::ErrorKind::Refused) when the name of a format cannot be a file name, which must
+    /// consist of lower case letters, digits, `-`, `_` and, after the first, `.`; and the errors of creating the folder
+    /// or writing a file, with the path.
     pub fn write_all(&self, folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for &contract in Contract::ALL {
@@ -120,11 +119,11 @@ impl Schemas {
         Ok(files)
     }
 
-    /// Writes the schemas of one contract into a folder, as [`write_all`](Schemas::write_all) does.
+    /// Writes the schemas of one contract into a folder, like [`write_all`](Schemas::write_all).
     ///
     /// # Errors
     ///
-    /// As [`write_all`](Schemas::write_all).
+    /// Those of [`write_all`](Schemas::write_all).
     pub fn write(&self, folder: impl AsRef<Path>, contract: Contract) -> Result<Vec<PathBuf>> {
         let folder = folder.as_ref();
         for entry in &self.0 {
@@ -143,7 +142,7 @@ impl Schemas {
     }
 }
 
-/// A name that becomes part of a file name must not lead out of the folder.
+/// Refuses a name that cannot be part of a file name, or would lead out of the folder.
 fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
     if !name.is_empty() && !name.starts_with('.') && name.chars().all(fits) {

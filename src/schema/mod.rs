@@ -1,12 +1,12 @@
-//! JSON Schema (draft 2020-12) of checkpoint types: those of the library and your own.
+//! JSON Schemas (draft 2020-12) of checkpoint types: those of the library and your own.
 //!
-//! Feature `schema`. A schema accepts exactly the documents that load without a violation of shape: a value of the
-//! wrong type, a required member that is missing, a text that the format does not list, a number out of range, a
-//! text that is too long, an id or a time that is none. The reader takes many more, and reports what is wrong with
-//! them. Rules that compare values (counts, buckets, what goes with a status) are not in the schema: those are
-//! [`inspect`](crate::Checkpoint::inspect)'s.
+//! Feature `schema`. A schema accepts exactly the documents that load without a violation of shape. Such violations are
+//! a value of the wrong type, a missing required member, a text that the format does not list, a number out of range, a
+//! text that is too long, and a text that is no valid id or time. The reader accepts many more documents, and reports
+//! their violations. Rules that compare values (counts, buckets, what belongs to a status) are not in the schema;
+//! [`inspect`](crate::Checkpoint::inspect) checks those.
 //!
-//! Write them from a `build.rs`, so that they lie beside your own at build time:
+//! Write them from a `build.rs`, so that they are available beside your own at build time:
 //!
 //! ```
 //! use agent_checkpoint::schema::Schemas;
@@ -23,8 +23,8 @@
 //! # build().unwrap();
 //! ```
 //!
-//! There are two of each type, one for each [`Contract`]. The bytes are the same on every run and whatever
-//! features other crates switch on: keys are sorted, and nothing depends on the order of anything.
+//! Each type has two schemas, one for each [`Contract`]. Their bytes are the same on every run and with any features
+//! that other crates enable: keys are sorted, and nothing depends on an order.
 
 mod contract;
 mod list;
@@ -45,22 +45,23 @@ pub use list::Schemas;
 
 use crate::checkpoint::Result;
 
-/// The JSON Schema of a type, for reading and writing alike, without `$id`: [`Schemas`] adds it, from the format and its versions.
+/// The JSON Schema of a type, the same for reading and writing. It has no `$id`; [`Schemas`] adds one for the format
+/// and its version.
 #[must_use]
 pub fn schema<T: JsonSchema>() -> Value {
-    // A default of the reader is no default of the format: what is absent has no value.
+    // A default of the reader is no default of the format: an absent member has no value.
     let without_defaults = RecursiveTransform(|schema: &mut Schema| {
         schema.remove("default");
     });
     let settings = SchemaSettings::draft2020_12()
         .with_transform(without_defaults)
         .with_transform(RecursiveTransform(number::in_keywords));
-    // A save edits the text that is there, so what it writes lacks no more and no less than what is read.
+    // A save edits the existing text, so what is written has the same members as what is read.
     let generator = settings.for_deserialize().into_generator();
     sorted::sorted(generator.into_root_schema_for::<T>().to_value())
 }
 
-/// Writes the schemas of all formats of the library into a folder: see [`Schemas::write_all`].
+/// Writes the schemas of all formats of the library into a folder; see [`Schemas::write_all`].
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! The limits of Rust's numbers as keywords of JSON Schema.
+//! Translates the limits of Rust's number types to keywords of JSON Schema.
 
 use schemars::Schema;
 use serde_json::{Number, Value};
 
-/// Puts what schemars says in `format` (`uint64`) into keywords that validators look at.
+/// Replaces the `format` of schemars (`uint64`) by keywords that validators check.
 pub(super) fn in_keywords(schema: &mut Schema) {
     let limits: (Number, Number) = match schema.get("format").and_then(Value::as_str) {
         Some("double" | "float") => {
@@ -30,12 +30,12 @@ pub(super) fn in_keywords(schema: &mut Schema) {
     }
 }
 
-/// 2^127 and 2^128: powers of two, so exact.
+/// 2^127 and 2^128. As powers of two they are exact.
 const I128_END: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 const U128_END: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
 
-/// The limits of numbers of 128 bits: JSON's readers have no integers for them, and of floats only the first one
-/// beyond is exact.
+/// Adds the limits of 128-bit numbers. JSON readers have no integers of that size, and only the first float beyond the
+/// limit is exact.
 fn beyond_integers(schema: &mut Schema, least: Option<f64>, end: f64) {
     schema.remove("format");
     let least = least.map_or_else(|| Value::from(0), Value::from);

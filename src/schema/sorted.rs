@@ -1,9 +1,9 @@
-//! The form in which schemas are given out: sorted.
+//! Sorts schemas, so that their bytes are always the same.
 
 use serde_json::{Map, Value};
 
-/// Whether members keep their order depends on a feature of serde_json that any crate may switch on; required names
-/// come in the order of the fields.
+/// Sorts members and required names. Whether serde_json keeps the order of members depends on a feature that any crate
+/// may enable, and required names come in the order of the fields.
 pub(super) fn sorted(value: Value) -> Value {
     match value {
         Value::Object(members) => {

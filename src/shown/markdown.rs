@@ -1,4 +1,4 @@
-//! A text inside Markdown that opens no block of its own.
+//! Renders a text inside Markdown so that it cannot open a block.
 
 #![cfg_attr(
     not(feature = "template"),
@@ -7,14 +7,14 @@
 
 use super::{lines, write_visible};
 
-/// What begins every further line of a text of several lines: no mark of Markdown, in any dialect.
+/// The beginning of every further line: no mark of Markdown, in any dialect.
 const BAR: &str = "\n  │ ";
 
-/// The text as it stands in a prompt or message.
+/// Renders a text for a prompt or message.
 ///
-/// Its first line begins no block, wherever it stands; each further line begins with a bar, so that all of them
-/// go on with the paragraph or list item of the first, and a reader sees that they belong to it. Empty
-/// texts are said to be empty: an empty item of a list would make a heading of the line before.
+/// Its first line opens no block, wherever it is placed. Each further line begins with a bar, so that it continues the
+/// paragraph or list item of the first, and a reader sees that it belongs to it. An empty text is rendered as
+/// `(empty)`, since an empty list item would turn the line before it into a heading.
 pub(crate) fn in_markdown(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
@@ -30,14 +30,14 @@ pub(crate) fn in_markdown(text: &str) -> String {
         } else {
             shown.push_str(BAR);
             write_visible(line, &mut shown);
-            // A line end that is escaped or follows spaces would be a break.
+            // A line break that is escaped or follows spaces would be a hard break.
             shown.truncate(shown.trim_end_matches(' ').len());
         }
     }
     shown
 }
 
-/// Puts a backslash where the line would open a block.
+/// Escapes the beginning of a line that would open a block.
 fn escape_start(line: &str, whole: &str, into: &mut String) {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let after_digits = line.get(digits..).unwrap_or_default();
@@ -68,12 +68,12 @@ fn escape_start(line: &str, whole: &str, into: &mut String) {
     into.push_str(line);
 }
 
-/// Whether a mark of a list is followed by what makes it one.
+/// Whether a list mark is followed by a space, a tab or nothing, which makes it a list item.
 fn ends_marker(rest: Option<&str>) -> bool {
     rest.is_none_or(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
-/// Whether the line has nothing but the signs that rules, underlines and tables are drawn with.
+/// Whether the line consists only of characters that draw rules, underlines and tables.
 fn is_rule(line: &str) -> bool {
     line.bytes().all(|byte| b"-_*=:|+ \t".contains(&byte))
 }

@@ -1,16 +1,16 @@
-//! Texts of others, shown so that they stay texts.
+//! Renders texts of other agents so that they stay texts.
 //!
-//! What stands in a checkpoint was written by some agent. Put into a prompt or a message it must not become
-//! a heading, a list, a file name or an instruction of its own, and nothing in it may hide from its reader.
+//! Every text in a checkpoint was written by some agent. In a prompt or a message it must not become a heading, a list,
+//! a file name or an instruction, and it must not hide anything from its reader.
 
 mod markdown;
 
 #[cfg(feature = "template")]
 pub(crate) use markdown::in_markdown;
 
-/// Whether a letter can work on a terminal, turn the order of what is read, or not be seen at all.
+/// Whether a letter can control a terminal, change the reading direction, or be invisible.
 ///
-/// Joiners and variation selectors stay, since scripts and emoji are written with them.
+/// Joiners and variation selectors are not hidden, since scripts and emoji need them.
 pub(crate) fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || !letter.is_ascii()
@@ -21,7 +21,7 @@ pub(crate) fn is_hidden(letter: char) -> bool {
             | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
 }
 
-/// Whether a text has nothing that can be seen: white space at most, and letters without width.
+/// Whether a text has nothing visible: only white space and letters without width.
 ///
 /// ```
 /// assert!(agent_checkpoint::is_blank(" \u{200b}") && !agent_checkpoint::is_blank("a\u{200b}"));
@@ -37,11 +37,11 @@ pub fn is_blank(text: &str) -> bool {
     })
 }
 
-/// The text with every letter written out that hides from its reader, or works on a terminal instead of being read:
-/// control characters, overrides of direction, letters without width, such as `\u{202e}`. Line ends and tabs stay.
+/// Writes out every letter that is hidden or controls a terminal: control characters, overrides of direction and
+/// letters without width become escapes such as `\u{202e}`. Line ends and tabs stay.
 ///
-/// What stands in a checkpoint was written by some agent; this is for programs that print or log it. Prompts
-/// of this library have it already.
+/// This is for programs that print or log texts of a checkpoint, which some agent wrote. The prompts of this library
+/// are already treated this way.
 ///
 /// ```
 /// assert_eq!(agent_checkpoint::visible("rm \u{202e}gnp.exe"), "rm \\u{202e}gnp.exe");
@@ -58,7 +58,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// The same of a text whose line ends do not stay.
+/// Like [`visible`], for a text without line ends.
 fn write_visible(text: &str, into: &mut String) {
     for letter in text.chars() {
         if is_hidden(letter) && letter != '\t' {
@@ -69,7 +69,7 @@ fn write_visible(text: &str, into: &mut String) {
     }
 }
 
-/// The text on one line: ends of lines are written out as `\n`.
+/// The text on one line: line ends are written as `\n`.
 pub(crate) fn line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (number, line) in lines(text.trim()).enumerate() {
@@ -81,8 +81,8 @@ pub(crate) fn line(text: &str) -> String {
     shown
 }
 
-/// The text in quotes, for a sentence of a message: on one line, so that a reader sees where it ends, and without
-/// anything that [`visible`] writes out. Letters of all scripts stay.
+/// The text in quotes, for a sentence of a message: on one line, so that a reader sees where it ends, with the escapes
+/// of [`visible`]. Letters of all scripts stay.
 ///
 /// ```
 /// assert_eq!(agent_checkpoint::quoted("ดีมาก \"x\"\n"), r#""ดีมาก \"x\"\n""#);
@@ -102,13 +102,13 @@ pub fn quoted(text: &str) -> String {
     shown
 }
 
-/// Texts in quotes, as a list in a sentence.
+/// Texts in quotes, as a list for a sentence.
 pub(crate) fn quoted_all<T: AsRef<str>>(texts: &[T]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
     texts.join(", ")
 }
 
-/// The text on one line of a Markdown table, which nothing in it can break.
+/// The text as a cell of a Markdown table, which it cannot break.
 pub(crate) fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     line(&words.join(" "))
@@ -116,7 +116,7 @@ pub(crate) fn cell(text: &str) -> String {
         .replace('|', "\\|")
 }
 
-/// A path on one line, in quotes where it could be read as more than one or as a remark.
+/// A path on one line, in quotes if it could be read as several paths or as a remark.
 pub(crate) fn path(text: &str) -> String {
     let shown = line(text);
     let plain = |letter: char| letter.is_alphanumeric() || "/._-+@~$[]#%=^{}\\:".contains(letter);
@@ -127,7 +127,7 @@ pub(crate) fn path(text: &str) -> String {
     }
 }
 
-/// The lines of a text, whatever ends them.
+/// The lines of a text, with any kind of line end.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! JSON objects of any shape around that of a type.
+//! Generates JSON objects of any shape, based on that of a type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,20 +15,19 @@ use super::layout::layout_without_mark;
 use super::valid::{Examine, valid_with_document};
 use crate::json::{Document, Kind, Node};
 
-/// Readers have a bound on how deep a text nests, the library and serde_json 128: below it stays what is
-/// put inside one another.
+/// The deepest nesting of generated texts. Readers have a limit, which is 128 for the library and serde_json.
 const MOST_LEVELS: usize = 100;
 
-/// Texts of JSON objects around the shape of `C`, valid and not, for a test such as *the typed reading has
-/// no violation exactly when the schema takes it*.
+/// Texts of JSON objects based on the shape of `C`, valid and invalid, for a test such as *the typed reading has no
+/// violation exactly when the schema accepts the text*.
 ///
 /// | share | the object is |
 /// |---|---|
-/// | 1 of 8 | a valid value as it is |
-/// | 6 of 8 | a valid value with 1 (half), 2, 3 or 4 changes, at places drawn anew for each |
+/// | 1 of 8 | a valid value, unchanged |
+/// | 6 of 8 | a valid value with 1 (half), 2, 3 or 4 changes, each at a place drawn separately |
 /// | 1 of 8 | 0 to 7 members with names and values that `C` has at any level, 1 of 4 values of another type |
 ///
-/// Of the changes
+/// The changes are:
 ///
 /// | share | change |
 /// |---|---|
@@ -40,12 +39,12 @@ const MOST_LEVELS: usize = 100;
 /// | 2 of 20 | a member is added: one that the type has elsewhere, or an undeclared one |
 /// | 1 of 20 | a list or an object is emptied, or a value takes that of another place |
 ///
-/// Where a value has no time or no number, any place takes the new one. No object has two members of one
-/// name, no text a byte order mark: what a JSON Schema cannot see, [`as_agents_write_it`] has. Layouts
-/// are those of [`restyled`].
+/// If the value has no time or no number, the change is made at any place. No object has duplicate names and no text
+/// has a byte order mark, since a JSON Schema cannot see these; [`as_agents_write_it`] generates them. Layouts are
+/// those of [`restyled`].
 ///
-/// It shrinks towards valid values in one plain layout: fewer changes, simpler ones, and a simpler value
-/// under them; every step is the text of a JSON object.
+/// It shrinks towards valid values in one plain layout: fewer and simpler changes, and a simpler value under them.
+/// Every step is the text of a JSON object.
 ///
 /// [`as_agents_write_it`]: super::as_agents_write_it()
 /// [`restyled`]: super::restyled
@@ -77,7 +76,7 @@ pub fn any_shape<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
     (document, layout_without_mark()).prop_map(|(document, layout)| layout.of(document.text()))
 }
 
-/// A change of a document; `known` are the members that its type has.
+/// A change of a document; `known` are the members of its type.
 fn edit(known: &[(String, String)]) -> impl Strategy<Value = Edit> + use<> {
     let undeclared = ("[a-z_]{1,8}|\\PC{0,6}", boundaries::scalar_or_deep());
     prop_oneof![
@@ -92,7 +91,7 @@ fn edit(known: &[(String, String)]) -> impl Strategy<Value = Edit> + use<> {
     ]
 }
 
-/// A list or an object without what is in it.
+/// Empties a list or an object.
 fn emptied() -> Edit {
     let is_container = |value: Node<'_>| is_object(value) || value.kind() == Kind::Array;
     Edit::of("emptied or copied", is_container, |value| {
@@ -101,7 +100,7 @@ fn emptied() -> Edit {
     })
 }
 
-/// The value of another place.
+/// Copies a value from another place.
 fn copied(from: Index) -> Edit {
     Edit::new("emptied or copied", is_inside, move |document, value, _| {
         let all = values(document.root());
@@ -115,7 +114,7 @@ fn is_shallow(document: &Document) -> bool {
     depths.max().is_none_or(|deepest| deepest < MOST_LEVELS)
 }
 
-/// A member that the type has somewhere, 1 of 4 with a value of any type.
+/// A member that the type has at some level, 1 of 4 with a value of any type.
 fn member(known: &[(String, String)]) -> impl Strategy<Value = (String, String)> + use<> {
     // A type without members still has objects.
     let mut known = known.to_vec();
@@ -129,7 +128,7 @@ fn member(known: &[(String, String)]) -> impl Strategy<Value = (String, String)>
     (select(known), other).prop_map(|((name, json), other)| (name, other.unwrap_or(json)))
 }
 
-/// The members that a type has, each with up to 8 values that it had: of 64 valid values, the same on every run.
+/// The members of a type, each with up to 8 of its values, from 64 valid values that are the same on every run.
 fn members<C: Arbitrary + Examine>() -> Vec<(String, String)> {
     let mut runner = TestRunner::deterministic();
     let strategy = valid_with_document::<C>();
@@ -151,7 +150,7 @@ fn members<C: Arbitrary + Examine>() -> Vec<(String, String)> {
             seen.entry(name).or_default().0 += 1;
         }
     }
-    // What is in one value only is a key of a map, not a member.
+    // A name that occurs in only one value is a key of a map, not a member.
     seen.retain(|_, (count, _)| *count > 1);
     let members = seen.into_iter().flat_map(|(name, (_, values))| {
         let kept = values.into_iter().take(8);

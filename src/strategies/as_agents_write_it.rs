@@ -1,4 +1,4 @@
-//! Checkpoints bent the way agents and people bend them.
+//! Generates checkpoints with the deviations of real files.
 
 use proptest::arbitrary::Arbitrary;
 use proptest::collection::vec;
@@ -11,7 +11,7 @@ use super::spelling::respelled;
 use super::valid::{Examine, valid_with_document};
 use crate::json::{Kind, Node};
 
-/// Members that no format declares, as they stood in real files.
+/// Undeclared members seen in real files.
 const UNDECLARED: &[(&str, &str)] = &[
     ("notes_for_next_agent", "\"see the branch\""),
     ("current_tier", "\"T3\""),
@@ -22,7 +22,7 @@ const UNDECLARED: &[(&str, &str)] = &[
     ("a/b~c", "true"),
 ];
 
-/// Texts that stood in real files where an id, a status or a sentence belongs.
+/// Texts seen in real files in place of an id, a status or a sentence.
 const TEXTS: &[&str] = &[
     "N/A",
     "pending",
@@ -35,7 +35,7 @@ const TEXTS: &[&str] = &[
     "👩‍👩‍👧 e\u{301}",
 ];
 
-/// Texts that stood in real files where a time belongs.
+/// Texts seen in real files in place of a time.
 const TIMES: &[&str] = &[
     "N/A",
     "pending",
@@ -48,10 +48,10 @@ const TIMES: &[&str] = &[
     "2131-01-01T00:00:00Z",
 ];
 
-/// The texts of checkpoints as real agents leave them: JSON objects that a lenient reader must take,
-/// mostly with violations.
+/// The texts of checkpoints as real agents leave them: JSON objects that a lenient reader must accept, mostly with
+/// violations.
 ///
-/// A valid value is bent in 0 (1 of 5) to 4 places, each drawn anew:
+/// A valid value is changed in 0 (1 of 5) to 4 places, each drawn separately:
 ///
 /// | share | deviation |
 /// |---|---|
@@ -61,8 +61,8 @@ const TIMES: &[&str] = &[
 /// | 2 of 20 | a text in another spelling: the other case, blanks, `-` for `_`, a sentence after it |
 /// | 1 of 20 each | a list for an object or an object for a list; an element wrapped in an object; a number or a boolean in quotes; `null`; a member or element missing; an element twice |
 ///
-/// One text in four has a second member of a name of its root at its end, which counts from then on. The
-/// layout is that of [`restyled`](super::restyled): tabs, CRLF, byte order mark, all on one line.
+/// One text in four has a duplicate of a root member at its end, which counts from then on. The layout is that of
+/// [`restyled`](super::restyled): tabs, CRLF, byte order mark, or all on one line.
 ///
 /// It shrinks towards a valid value in a plain layout; every step is the text of a JSON object.
 pub fn as_agents_write_it<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
@@ -95,7 +95,7 @@ pub fn as_agents_write_it<C: Arbitrary + Examine>() -> impl Strategy<Value = Str
     )
 }
 
-/// One way in which real files differ from their format.
+/// One deviation of real files from their format.
 fn deviation() -> impl Strategy<Value = Edit> {
     prop_oneof![
         6 => select(UNDECLARED).prop_map(|(name, json)| {
@@ -121,7 +121,7 @@ fn deviation() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// A list as an object of its elements by their index, an object as the list of its members.
+/// A list becomes an object of its elements by index, an object the list of its members.
 fn as_other_container(value: Node<'_>) -> String {
     if value.kind() == Kind::Array {
         let elements = value.elements().enumerate();
@@ -133,7 +133,7 @@ fn as_other_container(value: Node<'_>) -> String {
     }
 }
 
-/// The list with other elements in place of its first.
+/// Replaces the first element of a list by other elements.
 fn list_with(list: Node<'_>, first: impl Fn(&str) -> Vec<String>) -> String {
     let elements = list.elements().enumerate();
     let elements = elements.flat_map(|(index, element)| match index {
@@ -147,7 +147,7 @@ fn is_container(value: Node<'_>) -> bool {
     is_inside(value) && matches!(value.kind(), Kind::Array | Kind::Object)
 }
 
-/// A list with an element.
+/// Whether the value is a list with at least one element.
 fn is_list(value: Node<'_>) -> bool {
     value.elements().next().is_some()
 }

@@ -1,4 +1,4 @@
-//! Values at the edge of what a format takes: numbers, times and texts.
+//! Values at the limits of a format: numbers, times and texts.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,7 +7,7 @@ use super::edit::{Edit, is_text, quoted};
 use super::spelling::respelled;
 use crate::checkpoint::Limits;
 
-/// Numbers in the spellings that readers disagree on.
+/// Numbers in spellings on which readers disagree.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -46,10 +46,10 @@ const NUMBERS: &[&str] = &[
     "1e-400",
 ];
 
-/// Numbers that no `f64` holds: many readers refuse the whole text.
+/// Numbers beyond the range of `f64`: many readers refuse the whole text.
 const BEYOND_F64: &[&str] = &["1e400", "-1e400", "1.8e308"];
 
-/// Times and what is taken for one, at the edges of RFC 3339.
+/// Times, and texts that look like times, at the edges of RFC 3339.
 const TIMES: &[&str] = &[
     "2026-03-04T09:15:42Z",
     "2026-03-04 09:15:42Z",
@@ -116,11 +116,11 @@ const TIMES: &[&str] = &[
     "",
 ];
 
-/// What long texts are made of, each one code point or more: ASCII, two bytes, outside the basic plane,
-/// and two of which one combines.
+/// The letters of long texts, each of one or more code points: ASCII, two bytes, outside the basic plane, and a letter
+/// with a combining mark.
 const LETTERS: &[&str] = &["x", "é", "😀", "e\u{301}"];
 
-/// A number as it is spelled: 1 of 20 is beyond `f64`, 1 of 5 any `i64`, `u64` or `f64`, the rest at an edge.
+/// A number in some spelling: 1 of 20 is beyond `f64`, 1 of 5 any `i64`, `u64` or `f64`, the rest are at an edge.
 pub(super) fn number() -> impl Strategy<Value = String> {
     prop_oneof![
         15 => select(NUMBERS).prop_map(str::to_owned),
@@ -131,13 +131,14 @@ pub(super) fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A time or what is taken for one, in quotes: each spelling as often, about half of them none by RFC 3339.
+/// A time or a text that looks like one, in quotes. All spellings are equally frequent; about half are invalid in RFC
+/// 3339.
 pub(super) fn time() -> impl Strategy<Value = String> {
     select(TIMES).prop_map(quoted)
 }
 
-/// JSON of any type: `null`, a boolean, a number, a time, any text, an empty list or object, or seldom
-/// (1 of 12) lists or objects up to 60 levels deep.
+/// JSON of any type: `null`, a boolean, a number, a time, any text, an empty list or object, or (1 of 12) lists or
+/// objects nested up to 60 levels deep.
 pub(super) fn scalar_or_deep() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => Just("null".to_owned()),
@@ -154,9 +155,8 @@ pub(super) fn scalar_or_deep() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A text becomes one near it: empty, as long as a limit (100 or 200 code points) or one more, another
-/// spelling, something more at an end, other digits, one letter more or less (9 of 10, each as
-/// often), or any text.
+/// Changes a text slightly (9 of 10, each way equally frequent): empty, as long as a limit (100 or 200 code points) or
+/// one longer, another spelling, an addition at one end, other digits, one letter more or less. Otherwise any text.
 pub(super) fn near_text() -> impl Strategy<Value = Edit> {
     let limits = Limits::default();
     let lengths: Vec<usize> = [limits.rationale, limits.partial_work]
@@ -165,7 +165,7 @@ pub(super) fn near_text() -> impl Strategy<Value = Edit> {
         .flat_map(|limit| [limit, limit + 1])
         .collect();
     let before = select(vec![" ", "-", "x", "../", "\u{feff}", "0"]);
-    // A `$` in a pattern may overlook a line end.
+    // A `$` in a pattern may ignore a final line end.
     let after = select(vec![" ", "\n", "-", "x", "/x", "\0", "0", "\u{301}"]);
     prop_oneof![
         2 => Just(edit(|_| String::new())),
@@ -188,7 +188,7 @@ fn edit(change: impl Fn(&str) -> String + Send + Sync + 'static) -> Edit {
     })
 }
 
-/// The digit in the Arabic script; other letters as they are.
+/// The digit in Arabic script; other letters are unchanged.
 fn in_other_digits(letter: char) -> char {
     letter
         .to_digit(10)

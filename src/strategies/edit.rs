@@ -1,4 +1,4 @@
-//! Changes of a document, of which all messy texts are made.
+//! Changes of a document, of which all generated deviations consist.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::checkpoint::Timestamp;
 use crate::json::{Document, Kind, Node};
 
-/// One change, at one of the values that it fits.
+/// One change, applied at one of the values that it fits.
 #[derive(Clone)]
 pub(super) struct Edit {
     pub(super) what: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct Edit {
     change: Arc<Change>,
 }
 
-/// Gives the document after the change of a value, or none where that would be no document.
+/// Returns the document after the change of a value; none if the result would be no document.
 type Change = dyn Fn(&Document, Node<'_>, Index) -> Option<Document> + Send + Sync;
 
 impl Edit {
@@ -30,7 +30,7 @@ impl Edit {
         Edit { what, fits, change }
     }
 
-    /// Puts JSON that depends on the value in its place.
+    /// Replaces the value by JSON that depends on it.
     pub(super) fn of(
         what: &'static str,
         fits: fn(Node<'_>) -> bool,
@@ -41,12 +41,12 @@ impl Edit {
         })
     }
 
-    /// Puts this JSON in the place of the value.
+    /// Replaces the value by this JSON.
     pub(super) fn put(what: &'static str, fits: fn(Node<'_>) -> bool, json: String) -> Edit {
         Edit::of(what, fits, move |_| json.clone())
     }
 
-    /// Puts a member into an object, in place of one of the same name.
+    /// Adds a member to an object, replacing one of the same name.
     pub(super) fn add(what: &'static str, name: String, json: String) -> Edit {
         Edit::new(what, is_object, move |document, object, at| {
             with_member(document, object, &name, &json, at)
@@ -62,7 +62,7 @@ impl Edit {
         })
     }
 
-    /// The same change, at any value but the root.
+    /// The same change, allowed at any value but the root.
     pub(super) fn anywhere(self) -> Edit {
         Edit {
             fits: is_inside,
@@ -70,7 +70,7 @@ impl Edit {
         }
     }
 
-    /// The document with the change at one of the values that it fits; none where it fits no value.
+    /// Applies the change at one of the values that it fits; none if it fits no value.
     pub(super) fn apply(&self, document: &Document, at: Index) -> Option<Document> {
         let mut places = values(document.root());
         places.retain(|value| (self.fits)(*value));
@@ -87,7 +87,7 @@ impl fmt::Debug for Edit {
     }
 }
 
-/// The value and all inside it, each before those inside it.
+/// The value and all values inside it, each before its content.
 pub(super) fn values(value: Node<'_>) -> Vec<Node<'_>> {
     let mut all = vec![value];
     let members = value.members().map(|(_, member)| member);
@@ -103,14 +103,14 @@ pub(super) fn pointers(document: &Document, fits: fn(Node<'_>) -> bool) -> Vec<S
         .collect()
 }
 
-/// The document with other JSON in the place of a value of it; none where that is no document.
+/// Replaces a value of the document by other JSON; none if the result is no document.
 pub(super) fn replaced(document: &Document, value: Node<'_>, json: &str) -> Option<Document> {
     let mut text = document.text().to_owned();
     text.replace_range(value.range(), json);
     Document::from_text(text).ok()
 }
 
-/// The document with a member in an object of it: in place of one of the same name, else at any position.
+/// Adds a member to an object of the document: it replaces one of the same name, else it is added at any position.
 pub(super) fn with_member(
     document: &Document,
     object: Node<'_>,
@@ -135,7 +135,7 @@ pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Any value but the root, which stays an object: a text with another root is no document.
+/// Whether the value is not the root, which must stay an object.
 pub(super) fn is_inside(value: Node<'_>) -> bool {
     !value.pointer().is_empty()
 }
@@ -148,14 +148,14 @@ pub(super) fn is_number(value: Node<'_>) -> bool {
     value.kind() == Kind::Number
 }
 
-/// A string that is a time.
+/// Whether the value is a string that is a time.
 pub(super) fn is_time(value: Node<'_>) -> bool {
     value
         .as_str()
         .is_some_and(|text| Timestamp::parse(text).time().is_some())
 }
 
-/// A string that is no time.
+/// Whether the value is a string that is no time.
 pub(super) fn is_text(value: Node<'_>) -> bool {
     value.kind() == Kind::String && !is_time(value)
 }

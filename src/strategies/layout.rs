@@ -1,23 +1,23 @@
-//! How people and programs lay out the same JSON.
+//! Layouts in which people and programs write the same JSON.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 
-/// How a text is laid out.
+/// A layout of a text.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// What a level is indented by; `None` puts all on one line.
+    /// The indent of one level; `None` puts everything on one line.
     indent: Option<&'static str>,
     last_line_end: bool,
     crlf: bool,
     byte_order_mark: bool,
-    /// Whether all beyond ASCII is escaped, as Python does it by default.
+    /// Whether characters beyond ASCII are escaped, as Python does by default.
     ascii: bool,
 }
 
 prop_compose! {
-    /// One of the layouts, as often as [`restyled`] says.
+    /// One of the layouts, as frequent as [`restyled`] states.
     pub(super) fn layout()(
         indent in select(vec![Some("  "), Some("  "), Some("    "), Some("\t"), None]),
         last_line_end in any::<bool>(),
@@ -37,9 +37,9 @@ pub(super) fn layout_without_mark() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// The text of a value in one of the layouts that people and programs write: two spaces (2 of 5), four
-/// spaces, tabs, one line (1 of 5 each); with CRLF, with a byte order mark, with a last line end (1 of
-/// 2 each); with all beyond ASCII escaped (1 of 4).
+/// The text of a value in one of the layouts that people and programs write: two spaces (2 of 5), four spaces, tabs,
+/// one line (1 of 5 each); CRLF, a byte order mark, a final line end (1 of 2 each); characters beyond ASCII escaped (1
+/// of 4).
 ///
 /// It shrinks to two spaces and LF, with nothing before or after.
 pub fn restyled(value: Value) -> impl Strategy<Value = String> {
@@ -47,7 +47,7 @@ pub fn restyled(value: Value) -> impl Strategy<Value = String> {
 }
 
 impl Layout {
-    /// JSON in this layout: the same strings, numbers and words, with other white space between them.
+    /// Lays out JSON: the same strings, numbers and words, with other white space between them.
     pub(super) fn of(&self, json: &str) -> String {
         let mut text = String::new();
         let mut depth = 0;
@@ -83,7 +83,7 @@ impl Layout {
             text.push('\n');
         }
         if self.crlf {
-            // Line ends stand only between values: in a JSON string they are escaped.
+            // Line ends occur only between values: in a JSON string they are escaped.
             text = text.replace('\n', "\r\n");
         }
         if self.ascii {
@@ -103,7 +103,7 @@ impl Layout {
     }
 }
 
-/// The length of the JSON string that the text begins with, its quotes included.
+/// The length of the JSON string at the start of a text, with its quotes.
 fn string_length(json: &str) -> usize {
     let mut escaped = false;
     let end = json.char_indices().skip(1).find(|&(_, letter)| {
@@ -114,7 +114,7 @@ fn string_length(json: &str) -> usize {
     end.map_or(json.len(), |(position, quote)| position + quote.len_utf8())
 }
 
-/// All beyond ASCII as `\u` and four hexadecimal digits.
+/// Escapes characters beyond ASCII as `\u` and four hexadecimal digits.
 fn escaped(json: &str) -> String {
     let units = |letter: char| {
         let mut units = [0; 2];

@@ -1,20 +1,20 @@
-//! Strategies for property tests, here and in downstream crates.
+//! Strategies for property tests, in this crate and downstream.
 //!
-//! Feature `proptest`. The library's types have [`Arbitrary`](proptest::arbitrary::Arbitrary): `any::<C>()`
-//! is a checkpoint without violations. From it, and from the `Arbitrary` of a type of yours, five functions
-//! make what a test of an orchestrator, a store or a format needs:
+//! Feature `proptest`. The library's types implement [`Arbitrary`](proptest::arbitrary::Arbitrary): `any::<C>()` is a
+//! checkpoint without violations. From it, and from the `Arbitrary` of your own types, five functions generate what a
+//! test of an orchestrator, a store or a format needs:
 //!
 //! | function | values | what they are |
 //! |---|---|---|
 //! | [`valid`] | `C` | no violation |
 //! | [`any_shape`] | text | a JSON object around the shape of the type, valid or not |
-//! | [`oversized`] | `C` | no violation but lengths; over the size that a save keeps to |
-//! | [`with_unknown_fields`] | text | no violation, and members that the type does not declare |
-//! | [`as_agents_write_it`] | text | a JSON object with what real files have, mostly with violations |
+//! | [`oversized`] | `C` | no violation but lengths; larger than the target size of a save |
+//! | [`with_unknown_fields`] | text | no violation, but undeclared members |
+//! | [`as_agents_write_it`] | text | a JSON object with deviations of real files, mostly with violations |
 //!
-//! Each says what it generates and how often, and shrinks within its kind. [`json_object`] and
-//! [`json_value`] know nothing of a type, [`restyled`] lays out a value of yours, [`any_spelling`] is for
-//! enums that keep what they do not know.
+//! Each documents what it generates and how often, and shrinks within its kind. [`json_object`] and [`json_value`] are
+//! independent of any type, [`restyled`] lays out a given value, and [`any_spelling`] is for enums that keep unknown
+//! texts.
 //!
 //! ```
 //! use agent_checkpoint::strategies::{as_agents_write_it, with_unknown_fields};

@@ -1,4 +1,4 @@
-//! What is larger than a checkpoint should be.
+//! Generates values that are larger than a checkpoint should be.
 
 use proptest::arbitrary::Arbitrary;
 use proptest::prelude::*;
@@ -9,35 +9,34 @@ use super::valid::{Examine, document_of, reads_as, valid_with_document};
 use crate::checkpoint::Limits;
 use crate::json::{Code, Document, Kind, Node};
 
-/// Where a value becomes larger.
+/// Which part of a value grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Growth {
     /// One text grows.
     Text,
     /// One list or map grows.
     List,
-    /// Several of either, each by a part.
+    /// Several texts, lists or maps, each by a part.
     Several,
 }
 
-/// What texts grow by: ASCII words, letters of two bytes, and clusters of many code points.
+/// The fillers of growing texts: ASCII words, letters of two bytes, and clusters of many code points.
 const FILLERS: &[&str] = &[" and so on", "é", "👩‍👩‍👧 "];
 
-/// By how much of what is missing one of several places grows, in parts.
+/// Each of several places grows by one of this many parts of what is missing.
 const PARTS: usize = 4;
 
-/// Values that keep every rule of their format but the lengths, and whose compact form is larger than
-/// [`Limits::total_bytes`] of the default limits: over 2,048 bytes, at least up to a size drawn evenly from
-/// 2,049 to 8,192.
+/// Values that keep every rule of their format except lengths, and whose compact form exceeds [`Limits::total_bytes`]
+/// of the default limits: it has more than 2,048 bytes, at least a size drawn evenly from 2,049 to 8,192.
 ///
-/// A valid value grows, each as often, in one text (by ASCII, by letters of two bytes, or by emoji of
-/// several code points), in one list or map (by more elements like those it has), or in several
-/// places, each by a fourth of what is missing. What the rules of the format do not let grow, such as an
-/// id or a time, stays: then another place grows. So no violation is in it but `too-long`, and a save of
-/// a format with limits has to cut or to report that it is over.
+/// A valid value grows, each way equally frequent, in one text (by ASCII, by letters of two bytes, or by emoji of
+/// several code points), in one list or map (by more elements like its own), or in several places, each by a fourth of
+/// what is missing. If the rules of the format do not let a place grow, such as an id or a time, another place grows.
+/// So the only violations are `too-long`, and a save of a format with limits has to cut, or to report that the
+/// checkpoint is over its limit.
 ///
-/// It shrinks towards 2,049 bytes and a small valid value below the growth, never to one that is within the
-/// size. A value in which nothing can grow is skipped.
+/// It shrinks towards 2,049 bytes and a small valid value before the growth, never below that size. A value in which
+/// nothing can grow is skipped.
 pub fn oversized<C: Arbitrary + Examine>() -> impl Strategy<Value = C> {
     let limit = Limits::default().total_bytes.unwrap_or_default();
     let growth = select(vec![Growth::Text, Growth::List, Growth::Several]);
@@ -57,7 +56,7 @@ pub fn oversized<C: Arbitrary + Examine>() -> impl Strategy<Value = C> {
     )
 }
 
-/// A value on its way to its size.
+/// A value that is growing to its size.
 struct Growing<C> {
     value: C,
     document: Document,
@@ -71,7 +70,7 @@ impl<C: Examine> Growing<C> {
         let lists = pointers(&self.document, |value| {
             value.elements().next().is_some() || value.members().next().is_some()
         });
-        // Those of the wanted kind first; the others where these cannot grow.
+        // Places of the wanted kind come first, then the others.
         let mut places = match growth {
             Growth::Text => [beginning_at(at, texts), lists].concat(),
             Growth::List => [beginning_at(at, lists), texts].concat(),
@@ -95,7 +94,7 @@ impl<C: Examine> Growing<C> {
         self.wanted.saturating_sub(self.document.text().len())
     }
 
-    /// Lets the value at the pointer grow at its end by at least so many bytes, where its format does.
+    /// Lets the value at the pointer grow by at least `bytes` bytes, if the rules of its format allow it.
     fn grow(&mut self, pointer: &str, bytes: usize) {
         let Some(here) = self.document.get(pointer).filter(|_| bytes > 0) else {
             return;
@@ -112,8 +111,8 @@ impl<C: Examine> Growing<C> {
         }
     }
 
-    /// What goes before the end of the value so that it has so many bytes more: more of a text, or copies of what is
-    /// in a list or map, in a list as they are or with other texts.
+    /// The JSON to insert before the end of the value so that it grows by `bytes` bytes: more text, or copies of the
+    /// content of a list or map. The elements of a list are copied unchanged or with other texts.
     fn more(&self, value: Node<'_>, other_texts: bool, bytes: usize) -> String {
         let elements = value.elements().map(|element| (None, element));
         let members = value.members().map(|(name, member)| (Some(name), member));
@@ -133,7 +132,7 @@ impl<C: Examine> Growing<C> {
     }
 }
 
-/// The pointers from one of them on, then those before it.
+/// The pointers from a chosen one on, followed by those before it.
 fn beginning_at(at: Index, mut pointers: Vec<String>) -> Vec<String> {
     if !pointers.is_empty() {
         let first = at.index(pointers.len());
@@ -142,19 +141,19 @@ fn beginning_at(at: Index, mut pointers: Vec<String>) -> Vec<String> {
     pointers
 }
 
-/// The value that the document is, whole and with no rule broken but the lengths; with its own document.
+/// Reads the document as a value, if it is complete and breaks no rule but lengths; returns it with its own document.
 fn read<C: Examine>(document: &Document) -> Option<(C, Document)> {
     let violations = C::examine(document)?;
     if violations.iter().any(|found| found.code != Code::TOO_LONG) {
         return None;
     }
     let value = document.read::<C>().ok()?.value;
-    // What the type does not hold is not there to be cut.
+    // Members that the type does not hold could not be cut.
     let written = document_of(&value)?;
     (written.same_value(document) && reads_as(&written, &value)).then_some((value, written))
 }
 
-/// The same value with other texts.
+/// The value with other texts in it.
 fn with_other_texts(value: Node<'_>, number: usize) -> String {
     match value.kind() {
         Kind::String if is_text(value) => {
@@ -170,9 +169,9 @@ fn with_other_texts(value: Node<'_>, number: usize) -> String {
     }
 }
 
-/// The text with more at its end: digits behind digits, so that an id stays one.
+/// The text with an addition at its end: digits after digits, so that an id stays an id.
 ///
-/// Digits are always as many: no two numbers make the same text of different ones.
+/// The number of digits is fixed, so that different texts and numbers never give the same text.
 fn other_text(text: &str, number: usize) -> String {
     if text.ends_with(|letter: char| letter.is_ascii_digit()) {
         format!("{text}{number:04}")

@@ -1,13 +1,12 @@
-//! The texts of an enum as people write them.
+//! Generates the texts of an enum as people write them.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::checkpoint::OpenEnum;
 
-/// A value of an enum that keeps what it does not know: 3 times of 4 one of the listed texts, else one of
-/// them as people write it (in the other case, with blanks, with `-` for `_`, in a sentence), or
-/// seldom (1 of 20) any text.
+/// A value of an enum that keeps unknown texts: 3 of 4 a listed text, 1 of 5 a listed text as people write it (in the
+/// other case, with blanks, with `-` for `_`, in a sentence), 1 of 20 any text.
 ///
 /// It shrinks to the listed texts.
 pub fn any_spelling<E>() -> impl Strategy<Value = E>
@@ -22,7 +21,7 @@ where
     ]
 }
 
-/// A listed text in another spelling.
+/// Changes a listed text to another spelling.
 pub(super) fn respelled(text: &str, how: u8) -> String {
     let other_case: String = if text.chars().any(char::is_lowercase) {
         text.to_uppercase()

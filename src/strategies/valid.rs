@@ -1,4 +1,4 @@
-//! What keeps every rule of its format.
+//! Generates values that keep every rule of their format.
 
 use std::fmt::Debug;
 
@@ -12,13 +12,13 @@ use crate::formats::Format;
 use crate::formats::builder_state::BuilderState;
 use crate::json::{Document, Violation};
 
-/// A type whose documents can be read and judged: every [`Checkpoint`], and the host file [`BuilderState`].
+/// A type whose documents can be read and checked: every [`Checkpoint`], and the host file [`BuilderState`].
 pub trait Examine:
     Serialize + DeserializeOwned + Clone + PartialEq + Debug + sealed::Sealed + 'static
 {
-    /// What in the document breaks the format's rules, from the document alone.
+    /// Returns the violations of the format's rules in the document, without any context.
     ///
-    /// `None` when the document cannot be read as this type at all.
+    /// `None` when the document cannot be read as this type.
     fn examine(document: &Document) -> Option<Vec<Violation>>;
 }
 
@@ -46,12 +46,12 @@ impl Examine for BuilderState {
     }
 }
 
-/// Values without any violation, and whose text reads back as the same value.
+/// Values without violations whose text reads back as the same value.
 ///
-/// It is `any::<C>()` with a look at each value. The library's own types never have any other, and what
-/// each one's values are like stands at its [`Arbitrary`]. One of a type of yours that breaks a rule of
-/// its `inspect` is skipped, so that a derived `Arbitrary` that mostly keeps the rules will do; one that
-/// mostly breaks them makes proptest give up and say so.
+/// This is `any::<C>()` with a check of each value. The library's own types always pass it; their [`Arbitrary`]
+/// implementations document the values. A value of your own type that breaks a rule of its `inspect` is skipped, so a
+/// derived `Arbitrary` that mostly keeps the rules is enough; one that mostly breaks them makes proptest give up with a
+/// message.
 ///
 /// It shrinks as `any::<C>()` does, through valid values only.
 pub fn valid<C: Arbitrary + Examine>() -> impl Strategy<Value = C> {
@@ -73,13 +73,13 @@ pub(super) fn is_document_of<C: Examine>(document: &Document, value: &C) -> bool
         && reads_as(document, value)
 }
 
-/// Whether the document is this value when it is read.
+/// Whether the document reads as this value.
 pub(super) fn reads_as<C: Examine>(document: &Document, value: &C) -> bool {
     let reading = document.read::<C>();
     reading.is_ok_and(|reading| reading.value == *value)
 }
 
-/// The value on one line.
+/// The document of the value, on one line.
 pub(super) fn document_of<C: Examine>(value: &C) -> Option<Document> {
     Document::from_text(serde_json::to_string(value).ok()?).ok()
 }

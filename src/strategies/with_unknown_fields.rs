@@ -1,4 +1,4 @@
-//! Valid documents with members that the type does not declare.
+//! Generates valid documents with members that the type does not declare.
 
 use proptest::arbitrary::Arbitrary;
 use proptest::bool::weighted;
@@ -15,12 +15,12 @@ use crate::json::{Document, Node};
 #[derive(Clone, Debug)]
 enum Name {
     Text(String),
-    /// As a member of the same object, in the other case.
+    /// The name of a member of the same object, in the other case.
     OtherCase(Index),
 }
 
-/// Names that people gave, that have to be escaped in a text or in a pointer, or that mean something to
-/// some reader.
+/// Names that people use, that must be escaped in a text or in a pointer, or that have a special meaning for some
+/// reader.
 const NAMES: &[&str] = &[
     "notes_for_next_agent",
     "current_tier",
@@ -51,25 +51,24 @@ fn name() -> impl Strategy<Value = Name> {
     ]
 }
 
-/// The texts of valid documents with 1 to 4 members that the type does not declare, at the root or in any
-/// object inside; in one text of four, every object that takes one has one.
+/// The texts of valid documents with 1 to 4 undeclared members, at the root or in any object inside. In 1 of 4 texts,
+/// every object that accepts an undeclared member has one.
 ///
-/// What is read from such a text is what was read without those members, and no rule is broken; a save
-/// keeps them. Where an object is a map, so that a new member is data, it gets none.
+/// Such a text reads as the same value as without these members, and breaks no rule; a save keeps them. An object that
+/// is a map gets none, since a new member would be data.
 ///
-/// | share | the member is called |
+/// | share | the name of the member |
 /// |---|---|
-/// | 3 of 5 | like one that people write, or so that it has to be escaped: `a/b~c`, quotes, line ends, controls, nothing |
-/// | 1 of 5 | like a declared member of the same object, in the other case |
+/// | 3 of 5 | one that people use, or that must be escaped: `a/b~c`, quotes, line ends, controls, empty |
+/// | 1 of 5 | a declared member of the same object, in the other case |
 /// | 1 of 5 | 1 to 6 letters of any script |
 ///
-/// The first member stands at the root in every other text; others, and their positions among their
-/// siblings, are drawn from all. Values are those of [`json_value`](crate::strategies::json_value), layouts those of
+/// The first member is at the root in 1 of 2 texts; otherwise the object is drawn from all, and the position among the
+/// siblings too. Values are those of [`json_value`](crate::strategies::json_value), layouts those of
 /// [`restyled`](super::restyled) without the byte order mark, which is a violation.
 ///
-/// It shrinks towards one undeclared member at the root of a small valid value. A type of which no object
-/// takes an undeclared member, such as one with `flatten` into a map, has no such text: proptest gives up
-/// on it and says so.
+/// It shrinks towards one undeclared member at the root of a small valid value. For a type of which no object accepts
+/// an undeclared member, such as one with `flatten` into a map, proptest gives up with a message.
 pub fn with_unknown_fields<C: Arbitrary + Examine>() -> impl Strategy<Value = String> {
     let json = crate::checkpoint::arbitrary::json_value().prop_map(|value| value.to_string());
     let member = (any::<Index>(), name(), json);
@@ -94,7 +93,7 @@ pub fn with_unknown_fields<C: Arbitrary + Examine>() -> impl Strategy<Value = St
                     let first = member.at.index(objects.len());
                     objects.rotate_left(first);
                 }
-                // Where one takes none, the next does; the root is one of them.
+                // If one object accepts none, the next one is tried; the root is among them.
                 let _ = objects.iter().any(|pointer| extended.add(pointer, member));
             }
             (extended.count > 0).then(|| layout.of(extended.document.text()))
@@ -102,7 +101,7 @@ pub fn with_unknown_fields<C: Arbitrary + Examine>() -> impl Strategy<Value = St
     )
 }
 
-/// A member to be added at any position among its siblings.
+/// A member to add at any position among its siblings.
 #[derive(Clone, Debug)]
 struct Undeclared {
     name: Name,
@@ -110,7 +109,7 @@ struct Undeclared {
     at: Index,
 }
 
-/// A document with undeclared members, and the value that it is without them.
+/// A document with undeclared members, and its value without them.
 struct Extended<C> {
     document: Document,
     value: C,
@@ -122,7 +121,7 @@ impl<C: Examine> Extended<C> {
         pointers(&self.document, is_object)
     }
 
-    /// Puts the member into an object where the type has no use for it; says whether it has none.
+    /// Adds the member to an object if the type ignores it there; returns whether it does.
     fn add(&mut self, pointer: &str, member: &Undeclared) -> bool {
         let Some(object) = self.document.get(pointer) else {
             return false;
@@ -139,7 +138,7 @@ impl<C: Examine> Extended<C> {
     }
 }
 
-/// The name, with `_` behind it as often as another member has it.
+/// The name, with `_` appended until no other member has it.
 fn unused(object: Node<'_>, name: &Name) -> String {
     let names: Vec<_> = object.members().map(|(name, _)| name).collect();
     let mut name = match name {

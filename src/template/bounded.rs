@@ -1,8 +1,8 @@
-//! A place for a text of unknown size.
+//! A buffer of bounded size.
 
 use std::io;
 
-/// Takes bytes up to a bound; then it refuses, so that a template that goes on and on fills no memory.
+/// Accepts bytes up to a bound and then refuses, so that an endless template does not fill the memory.
 pub(super) struct Bounded {
     bytes: Vec<u8>,
     most: usize,
@@ -18,13 +18,13 @@ impl Bounded {
         }
     }
 
-    /// Whether it refused something.
+    /// Whether bytes were refused.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
     pub(super) fn into_text(self) -> String {
-        // Only texts were written, each whole.
+        // Only complete texts were written.
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! The templates that come with the library.
+//! The built-in templates of the library.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::redaction::Redaction;
 
 macro_rules! built_in {
     ($($name:literal),+ $(,)?) => {
-        /// Those for every format, each by its name.
+        /// The templates for every format, by name.
         pub(crate) const BUILT_IN: &[(&str, &str)] = &[
             $(($name, include_str!(concat!("templates/", $name, ".md")))),+
         ];
@@ -23,10 +23,10 @@ built_in![
     "progress",
 ];
 
-/// A protocol's own message, from the template of this name among `templates`.
+/// Renders a protocol's own message from the template with this name in `templates`.
 ///
-/// The templates are tested with any values, so one that does not render is a fault of this library; it is reported
-/// where the message would stand.
+/// The templates are tested with arbitrary values, so one that cannot be rendered is a bug of this library; the error
+/// is then returned in place of the message.
 pub(crate) fn message(
     templates: &[(&str, &'static str)],
     name: &str,

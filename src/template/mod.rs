@@ -1,7 +1,7 @@
-//! Texts from templates: prompts, and the messages of the protocols.
+//! Renders texts from templates: prompts, and the messages of the protocols.
 //!
-//! Whatever a template shows of its values is data. It is [quoted](crate::shown::in_markdown), whichever template shows
-//! it: a template need not ask for that, and cannot forget it.
+//! Every value that a template shows is data. It is [quoted](crate::shown::in_markdown) automatically, so no template
+//! can forget it.
 
 mod bounded;
 mod built_in;
@@ -21,14 +21,14 @@ use crate::redaction::Redaction;
 use crate::shown;
 use bounded::Bounded;
 
-/// Bytes of a rendered text, and units of fuel, that every template may use; each unit of fuel stands for a step or
-/// for 64 bytes that are held at once.
+/// The bytes of rendered text, and the units of fuel, that every template may use. A unit of fuel is one step, or 64
+/// bytes held at once.
 const BASE: usize = 200_000;
 
-/// How much more it may use for each byte of the values: enough to show each of them several times.
+/// The allowance for each byte of the values: enough to show each of them several times.
 const PER_BYTE: usize = 16;
 
-/// Says whether the source is a template.
+/// Checks whether the source is a valid template.
 pub(crate) fn check(name: &str, source: &str) -> Result<()> {
     environment(name, source).map(|_| ())
 }
@@ -36,7 +36,7 @@ pub(crate) fn check(name: &str, source: &str) -> Result<()> {
 /// The source of a template.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'s> {
-    /// One that comes with the library: it is compiled once.
+    /// A built-in template, which is compiled once.
     BuiltIn(&'static str),
     Own(&'s str),
 }
@@ -49,7 +49,7 @@ impl<'s> Source<'s> {
     }
 }
 
-/// The text that a template makes of the values. Ends with a line end where the source does.
+/// Renders a template with these values. The text ends with a line end if the source does.
 pub(crate) fn render(
     name: &str,
     source: Source<'_>,
@@ -82,14 +82,14 @@ pub(crate) fn render(
     }
     rendered.map_err(|error| template_error(name, source, &error))?;
     let mut text = out.into_text();
-    // The template's own last line end is not rendered.
+    // The renderer omits the final line end of the template.
     if source.ends_with('\n') && !text.ends_with('\n') {
         text.push('\n');
     }
     Ok(text)
 }
 
-/// Counts what is written.
+/// A writer that counts bytes.
 struct Counted(usize);
 
 impl std::io::Write for Counted {
@@ -103,10 +103,10 @@ impl std::io::Write for Counted {
     }
 }
 
-/// The name decides about escaping: a Markdown file gets none of the kind that HTML does.
+/// The extension decides about escaping: for Markdown there is no HTML escaping.
 const TEMPLATE: &str = "template.md";
 
-/// The compiled templates that come with the library, by their sources. A clone of one copies nothing.
+/// The compiled built-in templates, by source. Cloning one copies no data.
 static COMPILED: Mutex<BTreeMap<&str, Environment<'static>>> = Mutex::new(BTreeMap::new());
 
 fn built_in(name: &str, source: &'static str) -> Result<Environment<'static>> {
@@ -123,7 +123,7 @@ fn environment<'s>(name: &str, source: &'s str) -> Result<Environment<'s>> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_filter("path", |path: String| shown::path(&path));
-    // Their results count as safe, and are so for HTML only.
+    // The results of these filters count as safe, but are safe only for HTML.
     environment.remove_filter("escape");
     environment.remove_filter("e");
     environment
@@ -132,7 +132,7 @@ fn environment<'s>(name: &str, source: &'s str) -> Result<Environment<'s>> {
     Ok(environment)
 }
 
-/// Shows a value: numbers as they are, texts without secrets and quoted.
+/// Writes a value: numbers unchanged, texts redacted and quoted.
 fn write_value(
     out: &mut Output<'_>,
     state: &mut State<'_, '_>,
@@ -148,7 +148,7 @@ fn write_value(
     let text = value.to_string();
     let redacted = redaction.and_then(|redaction| redaction.redact("", &text));
     let text = redacted.unwrap_or(text);
-    // The `safe` filter is the template's word that the text is none of a checkpoint.
+    // With the `safe` filter a template vouches that the text does not come from a checkpoint.
     let text = if value.is_safe() {
         text
     } else {
@@ -168,7 +168,7 @@ fn template_error(name: &str, source: &str, error: &minijinja::Error) -> Error {
         .map(|detail| format!(": {detail}"))
         .unwrap_or_default();
     let kind = error.kind();
-    // It does not say which name, so the line is shown.
+    // The error does not name the undefined value, so the line is shown.
     let place = error
         .line()
         .and_then(|line| source.lines().nth(line.checked_sub(1)?));

@@ -1,4 +1,4 @@
-//! A clock that a test moves.
+//! A clock that a test sets forward and back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::checkpoint::Clock;
 
-/// A clock that stands still until it is moved, forward or back. Its clones are the same clock.
+/// A clock that changes only when a test moves it, forward or back. Its clones are the same clock.
 #[derive(Clone, Debug)]
 pub struct MovableClock(Arc<AtomicI64>);
 
@@ -21,13 +21,13 @@ impl Default for MovableClock {
 }
 
 impl MovableClock {
-    /// A clock at a time that is always the same.
+    /// Creates a clock at a fixed time in the year 2027.
     #[must_use]
     pub fn new() -> Self {
         MovableClock(Arc::new(AtomicI64::new(START)))
     }
 
-    /// Moves it by so many seconds, back when they are negative.
+    /// Moves the clock by this many seconds, back if they are negative.
     pub fn step(&self, seconds: i64) {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The steps that many rules take. Each panics where the store does not do what it must.
+//! The steps that many rules share. Each panics if the store breaks its contract.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::store::{Capabilities, CheckpointStore, DeleteOptions, Put, Saved, Sto
 
 use super::{Place, Skipped};
 
-/// The store of an empty place, and the keys that the rules work on.
+/// The store of an empty place, and the keys that a rule works on.
 pub(super) struct Fixture<'p> {
     pub(super) place: &'p dyn Place,
     pub(super) store: Box<dyn CheckpointStore>,
     pub(super) key: Key,
-    /// A second key, where the store has more than one.
+    /// A second key, if the store has more than one.
     pub(super) other: Option<Key>,
 }
 
@@ -66,7 +66,7 @@ impl<'p> Fixture<'p> {
         }
     }
 
-    /// Whether the rules on processes apply.
+    /// Whether the rules for processes apply.
     pub(super) fn excludes_processes(&self) -> Result<(), Skipped> {
         match self.capabilities().excludes_processes {
             true => Ok(()),
@@ -103,7 +103,7 @@ impl<'p> Fixture<'p> {
         Err(Skipped("the place cannot be damaged"))
     }
 
-    /// Puts `{"n": number}`.
+    /// Puts `{"n": number}` under the key.
     #[track_caller]
     pub(super) fn put(&self, number: u64) -> Saved {
         put(&*self.store, &self.key, number)
@@ -128,25 +128,25 @@ impl<'p> Fixture<'p> {
         deleted.unwrap()
     }
 
-    /// The document that must be there.
+    /// The document under the key, which must exist.
     #[track_caller]
     pub(super) fn there(&self) -> Stored {
         there(&*self.store, &self.key)
     }
 
-    /// Compares the number that is there with the expected one.
+    /// Checks that the document has the expected number.
     #[track_caller]
     pub(super) fn assert_number(&self, expected: impl Into<Option<u64>>, when: &str) {
         let found = number_at(&*self.store, &self.key);
         assert_eq!(found, expected.into(), "{when}");
     }
 
-    /// How many earlier states the store keeps at most.
+    /// The largest number of earlier states that the store keeps.
     pub(super) fn keeps(&self) -> usize {
         self.place.keeps().map_or(usize::MAX, |keeps| keeps.max(1))
     }
 
-    /// Compares the earlier states with the expected ones, newest first, as many as the store keeps.
+    /// Checks that the earlier states are the expected ones, newest first, as many as the store keeps.
     #[track_caller]
     pub(super) fn assert_past(&self, expected: &[u64], when: &str) {
         let expected = &expected[..expected.len().min(self.keeps())];
@@ -173,7 +173,7 @@ pub(super) fn number_at(store: &dyn CheckpointStore, key: &Key) -> Option<u64> {
     number_of(&store.load(key).unwrap()?)
 }
 
-/// The document that must be there.
+/// The document under a key, which must exist.
 #[track_caller]
 pub(super) fn there(store: &dyn CheckpointStore, key: &Key) -> Stored {
     let stored = store.load(key).unwrap();
@@ -186,7 +186,7 @@ pub(super) fn put(store: &dyn CheckpointStore, key: &Key, number: u64) -> Saved 
     saved.unwrap()
 }
 
-/// Puts with a fence.
+/// Puts a number with a fence.
 pub(super) fn put_fenced(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -196,10 +196,10 @@ pub(super) fn put_fenced(
     store.put(key, Put::new(numbered(number)).with_fence(fence))
 }
 
-/// How often a write is tried where the store asks to try again.
+/// How often a write is tried while the store asks to retry.
 const TIMES: usize = 100;
 
-/// Puts over the expected state, again as long as the store asks to try again.
+/// Puts a number over the expected state, and retries while the store asks for it.
 pub(super) fn put_over(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -228,7 +228,7 @@ pub(super) fn line_of(number: usize) -> String {
     format!("{{\"n\":{number}}}")
 }
 
-/// Adds a line to a ledger, again as long as the store asks to try again.
+/// Adds a line to a ledger, and retries while the store asks for it.
 pub(super) fn add_line(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -247,10 +247,10 @@ pub(super) fn add_line(
     store.beside().append_to_ledger(key, line, at, fence)
 }
 
-/// Adds one in a transaction.
+/// Adds one to the number in a transaction.
 #[track_caller]
 pub(super) fn count_up(store: &dyn CheckpointStore, key: &Key) {
-    // A store that compares and swaps gives up when others were faster again and again; then the caller retries.
+    // A store that compares and swaps gives up after it lost to other writers several times; then the caller retries.
     for _ in 0..1000 {
         let counted = store.transact(key, |stored| {
             let number = stored.and_then(number_of).unwrap_or_default();
@@ -264,7 +264,7 @@ pub(super) fn count_up(store: &dyn CheckpointStore, key: &Key) {
     panic!("the store refused a thousand transactions in a row because of other writers");
 }
 
-/// The numbers of the earlier states, newest first, each loaded.
+/// The numbers of the earlier states, newest first. Each state is loaded.
 #[track_caller]
 pub(super) fn past(history: &dyn CheckpointStore, key: &Key) -> Vec<u64> {
     let entries = history.states(key).unwrap();
@@ -284,7 +284,7 @@ pub(super) fn past(history: &dyn CheckpointStore, key: &Key) -> Vec<u64> {
         .collect()
 }
 
-/// The error of an operation that the store must refuse.
+/// Checks that the store refused an operation, and returns the error.
 #[track_caller]
 pub(super) fn refused<T>(
     what: &str,
@@ -318,7 +318,7 @@ pub(super) fn is_fenced(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Fenced { .. })
 }
 
-/// Whether the store asks to try again, as one does that waits for a lock for a limited time.
+/// Whether the store asks to retry, like one that waits for a lock for a limited time.
 fn asks_to_retry(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Locked { .. } | ErrorKind::ChangedMeanwhile)
 }

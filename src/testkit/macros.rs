@@ -1,11 +1,11 @@
 //! The macros that make a test of each rule. Each rule is listed here once.
 
-/// Makes one test of each [rule for stores](crate::testkit::store), in a module of its own.
+/// Makes one test of each [rule for stores](crate::testkit::store), in a new module.
 ///
-/// The second argument is an expression for a new, empty [`Place`](crate::testkit::Place); each test evaluates it
-/// once. The module also has the test `testkit_child`, which does nothing unless a rule starts the program again
-/// as another process. A rule that is skipped prints the line `SKIPPED module::rule (reason)` on the standard
-/// error, where the capture of test output does not hide it.
+/// The second argument is an expression for a new, empty [`Place`](crate::testkit::Place); each test evaluates it once.
+/// The module also has the test `testkit_child`, which does nothing unless a rule has started the program again as
+/// another process. A skipped rule prints the line `SKIPPED module::rule (reason)` to the standard error in a way that
+/// the test harness does not capture.
 ///
 /// ```no_run
 /// use agent_checkpoint::Result;
@@ -169,7 +169,7 @@ macro_rules! __store_rules {
     };
 }
 
-/// The names of the rules on processes, as arguments of another macro.
+/// The names of the rules for processes, as arguments of another macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __process_rules {
@@ -185,10 +185,10 @@ macro_rules! __process_rules {
     };
 }
 
-/// Makes one test of each [rule for checkpoint types](crate::testkit::checkpoint), in a module of its own.
+/// Makes one test of each [rule for checkpoint types](crate::testkit::checkpoint), in a new module.
 ///
-/// The third argument is an expression for a list of samples: checkpoints that have something in every field.
-/// Each test evaluates it once.
+/// The third argument is an expression for a list of samples: checkpoints, some of which should have a value in every
+/// field. Each test evaluates it once.
 ///
 /// ```no_run
 /// use agent_checkpoint::formats::task::TaskCheckpoint;

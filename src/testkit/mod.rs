@@ -8,7 +8,7 @@
 //!
 //! # A store
 //!
-//! Implement [`Place`] to say where a test gets an empty store. [`store_conformance!`](crate::store_conformance)
+//! Implement [`Place`] to tell the tests where to get an empty store. [`store_conformance!`](crate::store_conformance)
 //! then makes one test of each [rule](store) of the contract. This is a complete store with its tests:
 //!
 //! ```
@@ -168,15 +168,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! A store with more to prove offers more: [`address`](Place::address) and [`connect`](Place::connect) for writers
-//! in several processes, [`damage`](Place::damage) for documents that cannot be read, a [`clock`](Place::clock)
-//! that the rules move, [`raw`](Place::raw) for what may not be left of a forgotten task, [`fail`](Place::fail) for calls that fail. The page `docs/testkit.md` has a table.
+//! The other methods of [`Place`] allow more rules to run: [`address`](Place::address) and [`connect`](Place::connect)
+//! for writers in several processes, [`damage`](Place::damage) for documents that cannot be read,
+//! [`clock`](Place::clock) for a clock that the rules move, [`raw`](Place::raw) for a search for the bytes of a
+//! forgotten task, and [`fail`](Place::fail) for calls that fail. The page `docs/testkit.md` has a table.
 //!
 //! # A checkpoint type
 //!
 //! [`checkpoint_conformance!`](crate::checkpoint_conformance) makes one test of each [rule](checkpoint) for a
-//! [`Checkpoint`](crate::Checkpoint) type, on samples that you give. In a property test, call
-//! [`checkpoint::check_all`].
+//! [`Checkpoint`](crate::Checkpoint) type, on your samples. In a property test, call [`checkpoint::check_all`].
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What the author of a store gives: an empty place, and how to open the store there.
+//! The interface that the author of a store implements: an empty place, and how to open the store there.
 
 use std::fmt;
 use std::io::Write;
@@ -9,28 +9,27 @@ use crate::store::CheckpointStore;
 
 use super::MovableClock;
 
-/// An empty place where a store keeps its documents: a temporary folder, a fresh schema of a test database.
+/// An empty place where a store keeps its documents, for example a temporary folder or a new schema of a test database.
 ///
-/// Each rule gets a place of its own, which is removed when it is dropped. Only [`open`](Place::open) is
-/// required. Each other method offers something that not every store has; without it, the rules that need it
-/// are [skipped](Skipped).
+/// Each rule gets its own place, which is removed when it is dropped. Only [`open`](Place::open) is required. Each
+/// other method offers something that not every store has; without it, the rules that need it are [skipped](Skipped).
 pub trait Place: Send + Sync {
-    /// Opens the store here. Each call is an opening, or a connection, of its own with the same documents.
+    /// Opens the store here. Each call returns a separate opening, or connection, with the same documents.
     ///
     /// # Errors
     ///
     /// When the store cannot be opened; the rule then fails.
     fn open(&self) -> Result<Box<dyn CheckpointStore>>;
 
-    /// How another process finds this place: a path, a URL. A store that promises
-    /// [`excludes_processes`](crate::store::Capabilities::excludes_processes) must have one, since nothing else
-    /// could prove the promise.
+    /// How another process finds this place, for example a path or a URL. A store that promises
+    /// [`excludes_processes`](crate::store::Capabilities::excludes_processes) must return an address, since the promise
+    /// cannot be tested otherwise.
     fn address(&self) -> Option<String> {
         None
     }
 
-    /// Opens the store at the [`address`](Place::address) of another place, in another process. A store that
-    /// takes a clock is given a new [`MovableClock`].
+    /// Opens the store at the [`address`](Place::address) of another place, in another process. `None` if the store
+    /// cannot be opened by address. A store that takes a clock is given a new [`MovableClock`].
     ///
     /// # Errors
     ///
@@ -40,14 +39,14 @@ pub trait Place: Send + Sync {
         None
     }
 
-    /// The keys that the store has, where they are fixed. Empty where the store takes any key.
+    /// The keys of a store with fixed keys. Empty for a store that takes any key.
     fn keys(&self) -> Vec<Key> {
         Vec::new()
     }
 
-    /// Replaces the document under `key` by a text that is no document, behind the store's back. `false` where
-    /// that cannot be done. A store that can recover must have this, unless its places
-    /// [cannot be damaged](Place::can_be_damaged).
+    /// Replaces the document under `key` by a text that is not a document, without the help of the store. Returns
+    /// `false` if that is not possible. A store that can recover must implement this, unless its places [cannot be
+    /// damaged](Place::can_be_damaged).
     ///
     /// # Errors
     ///
@@ -57,50 +56,52 @@ pub trait Place: Send + Sync {
         Ok(false)
     }
 
-    /// Whether anything but a document can be in this place. `false` for a store that keeps parsed documents in
+    /// Whether this place can contain anything but a document. `false` for a store that keeps parsed documents in
     /// memory.
     fn can_be_damaged(&self) -> bool {
         true
     }
 
-    /// All bytes that are kept in this place, in any order: of a store of files the contents of each, of a database also
-    /// those of its log. What was forgotten is searched for in them.
+    /// All bytes that are kept in this place, in any order: the contents of all files of a file store, or a database
+    /// with its log. The rules search them for what was forgotten.
     fn raw(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// The clock of the stores that are opened here, where they take one.
+    /// The clock of the stores that are opened here, if they take one.
     fn clock(&self) -> Option<MovableClock> {
         None
     }
 
-    /// How many earlier states the store keeps of each key, where it has such a bound; one or more.
+    /// How many earlier states of each key the store keeps, if it has such a limit; one or more.
     fn keeps(&self) -> Option<usize> {
         None
     }
 
-    /// How precisely the store records the end of a claim; one second where it keeps whole seconds. Without a
-    /// [`clock`](Place::clock), rules wait until a claim has run out.
+    /// How precisely the store records the end of a claim, for example one second if it keeps whole seconds. Without a
+    /// [`clock`](Place::clock), the rules wait until a claim has expired.
     fn claim_resolution(&self) -> Duration {
         Duration::from_millis(1)
     }
 
-    /// The size in bytes above which the store refuses a document, where it has such a limit; choose a small one.
+    /// The size in bytes above which the store refuses a document, if it has such a limit; choose a small one.
     fn max_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Calls `run` while call number `number`, from 0, that the store makes to the layer below it (a file
-    /// system, a database) fails. Returns whether `run` made that call; `None` where calls cannot be made to fail.
+    /// Calls `run`, and makes call number `number`, counted from 0, fail among those that the store makes to the layer
+    /// below it (a file system, a database). Returns whether `run` made that call, or `None` if calls cannot be made to
+    /// fail.
     ///
-    /// For a store that keeps its documents in a [`FileStore`](crate::store::FileStore), use [`seam::fail_call`](super::seam::fail_call).
+    /// For a store that keeps its documents in a [`FileStore`](crate::store::FileStore), use
+    /// [`seam::fail_call`](super::seam::fail_call).
     fn fail(&self, number: usize, run: &mut dyn FnMut()) -> Option<bool> {
         let _ = (number, run);
         None
     }
 }
 
-/// Why a rule was not tried: the store does not offer what the rule is about, or the place has no means to try it.
+/// Why a rule was skipped: the store does not offer what the rule is about, or the place has no means to try it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Skipped(pub(super) &'static str);
@@ -111,7 +112,7 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// What a rule returns: nothing, or why it was skipped.
+/// The result of a rule: nothing, or why the rule was skipped.
 pub trait MaybeSkipped {
     /// Why the rule was skipped.
     fn skipped(self) -> Option<Skipped>;
@@ -129,7 +130,7 @@ impl MaybeSkipped for std::result::Result<(), Skipped> {
     }
 }
 
-/// The end of a test: what was skipped is always visible, past the capture of passing tests.
+/// Ends a test: reports a skipped rule on the standard error, which the test harness does not capture here.
 #[doc(hidden)]
 pub fn __report(outcome: impl MaybeSkipped, test: &str) {
     if let Some(why) = outcome.skipped() {
@@ -138,7 +139,7 @@ pub fn __report(outcome: impl MaybeSkipped, test: &str) {
     }
 }
 
-/// The name of a test as the test harness has it: without the crate.
+/// The name of a test in the test harness: the path without the crate.
 #[doc(hidden)]
 #[must_use]
 pub fn __test_name(path: &str) -> &str {

@@ -1,7 +1,7 @@
 //! Another process that opens the same place: the test program, started again for one of its tests.
 //!
-//! Parent and child talk in lines over the child's standard input and output. The parent sends commands; the
-//! child answers each, or ends.
+//! Parent and child exchange lines over the child's standard input and output. The parent sends commands. The child
+//! answers each, or ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -22,14 +22,14 @@ use super::store::bring_about;
 const ADDRESS: &str = "AGENT_CHECKPOINT_TESTKIT_ADDRESS";
 const KEY: &str = "AGENT_CHECKPOINT_TESTKIT_KEY";
 
-/// How an answer begins; the test harness prints lines of its own.
+/// The beginning of each answer, since the test harness prints other lines.
 const ANSWER: &str = "CHILD ";
 
-/// More than any single step of a child takes.
+/// Longer than any single step of a child takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Works in the place of the parent process when a rule has started this program as another process; else does
-/// nothing. The test whose name the rules on [processes](super::store) get consists of this call.
+/// Works for the parent process if a rule has started this program as another process; otherwise does nothing. The test
+/// whose name is passed to the rules for [processes](super::store) consists of this call.
 ///
 /// # Panics
 ///
@@ -88,7 +88,7 @@ pub fn serve(place: &dyn Place) {
     }
 }
 
-/// In one write, so that a killed child has answered in full or not at all.
+/// Writes an answer at once, so that a killed child has answered completely or not at all.
 fn answer(text: &str) {
     let mut out = std::io::stdout();
     let line = format!("\n{ANSWER}{text}\n");
@@ -96,7 +96,7 @@ fn answer(text: &str) {
     out.flush().unwrap();
 }
 
-/// A child; it is killed with the rule that fails.
+/// A child process; it is killed if the rule fails.
 pub(super) struct Process {
     child: Child,
     commands: Option<ChildStdin>,
@@ -104,10 +104,10 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// A child that has opened the store and waits for commands. `test` is the test that calls [`serve`].
+    /// Starts a child that opens the store and waits for commands. `test` is the test that calls [`serve`].
     #[track_caller]
     pub(super) fn start(fixture: &Fixture<'_>, test: &str) -> Process {
-        // Otherwise a program that runs rules in place of `serve` would start children without end.
+        // Otherwise a program that runs rules instead of `serve` would start children without end.
         assert!(
             std::env::var_os(ADDRESS).is_none(),
             "this process is a child, and must call `serve`"
@@ -126,7 +126,7 @@ impl Process {
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (sender, answers) = channel();
-        // Ends with the child.
+        // The thread ends with the child.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
                 if let Some(answer) = line.strip_prefix(ANSWER) {
@@ -162,14 +162,14 @@ impl Process {
         }
     }
 
-    /// Kills the child, and gives what it had answered until then.
+    /// Kills the child, and returns its answers that were not yet read.
     pub(super) fn kill(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.answers.iter().collect()
     }
 
-    /// Ends the child, which must not have failed.
+    /// Ends the child and checks that it did not fail.
     #[track_caller]
     pub(super) fn finish(mut self) {
         self.commands = None;

@@ -1,8 +1,8 @@
-//! Which backup of an agent's checkpoint is the newest one to go back to.
+//! Finds the newest backup of an agent's checkpoint.
 //!
-//! Names do not tell: the protocol's own script stamps them with local time, this library with UTC, so
-//! that of two backups of one agent the older can have the greater name. What a backup says of itself
-//! tells, else when its file was written.
+//! A backup's name does not give its age: the protocol's own script stamps names with local time and this library with
+//! UTC, so the older of two backups can have the greater name. The age is taken from the backup's `last_checkpoint`, or
+//! else from the modification time of its file.
 
 use std::fmt;
 use std::path::Path;
@@ -17,20 +17,20 @@ use crate::json::Document;
 /// The largest backup that is read, in bytes.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A file of the folder `backups`, as it was found.
+/// A file in the folder `backups`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Backup {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// What is in it; `None` when that is no document, or cannot be read.
+    /// The parsed content; `None` when the file cannot be read or is no JSON document.
     pub document: Option<Document>,
-    /// When the file was written, where that is known.
+    /// The modification time of the file, if known.
     pub modified: Option<DateTime<Utc>>,
 }
 
 impl Backup {
-    /// A file with this content.
+    /// A backup with this content and no modification time.
     pub fn new(name: impl Into<String>, document: Option<Document>) -> Self {
         Backup {
             name: name.into(),
@@ -39,7 +39,7 @@ impl Backup {
         }
     }
 
-    /// Says when the file was written.
+    /// Sets the modification time of the file.
     #[must_use]
     pub fn with_modified(mut self, modified: DateTime<Utc>) -> Self {
         self.modified = Some(modified);
@@ -47,27 +47,27 @@ impl Backup {
     }
 }
 
-/// The evidence for the age of a backup.
+/// How the age of a backup was determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackupAge {
-    /// The backup itself: its `last_checkpoint`.
+    /// By the `last_checkpoint` in the backup.
     Content(DateTime<Utc>),
-    /// When its file was written, since the backup does not say.
+    /// By the modification time of its file, since the backup has no `last_checkpoint`.
     File(DateTime<Utc>),
-    /// Its name alone, which may be in any local time.
+    /// By its name alone, which may be in any local time zone.
     Name,
 }
 
-/// The newest backup that can be gone back to, and how it was chosen.
+/// The newest backup that can be restored, and how it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewestBackup {
-    /// Its name, in the folder `backups`.
+    /// The file name, in the folder `backups`.
     pub name: String,
-    /// The evidence that it is the newest.
+    /// How its age was determined.
     pub age: BackupAge,
-    /// The agent's other backups that are no use, each with what is wrong with it.
+    /// The agent's other backups that cannot be used, each with the reason.
     pub passed_over: Vec<(String, String)>,
 }
 
@@ -92,11 +92,11 @@ impl fmt::Display for NewestBackup {
     }
 }
 
-/// The newest backup of an agent among the files of the folder `backups`: the one whose
-/// `last_checkpoint` is the latest; of one that has none, the time of its file counts.
+/// Returns the newest backup of an agent among the files of the folder `backups`: the one with the latest
+/// `last_checkpoint`. For a backup without one, the modification time of its file counts.
 ///
-/// Names are read whole, so another agent's backups are never taken. One that is no document, or says
-/// that it is another agent's, is passed over and named.
+/// Names are compared whole, so another agent's backup is never returned. A backup that is no document, or whose
+/// content names another agent, is skipped and listed in [`NewestBackup::passed_over`].
 ///
 /// # Errors
 ///
@@ -132,7 +132,7 @@ pub fn newest_backup(
     }))
 }
 
-/// How new a backup is, or why it is no use.
+/// How the age of a backup is known, or why the backup cannot be used.
 fn judge(agent: &Key, backup: &Backup) -> std::result::Result<BackupAge, String> {
     let Some(document) = &backup.document else {
         return Err("it is no JSON object".to_owned());
@@ -152,13 +152,13 @@ fn judge(agent: &Key, backup: &Backup) -> std::result::Result<BackupAge, String>
     })
 }
 
-/// The backups of an agent in the folder of the checkpoints, whatever is in them; none where there is no
+/// Lists the backups of an agent in the folder of the checkpoints, readable or not. The list is empty when there is no
 /// folder `backups`.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidKey`] when no file can be named after the agent; [`ErrorKind::Io`] when the folder
-/// cannot be read. A file that cannot be read has no document.
+/// cannot be read. A file that cannot be read is listed without a document.
 pub fn backups_in(checkpoints: &Path, agent: &Key) -> Result<Vec<Backup>> {
     let own = layout::stem_of(agent)?;
     let folder = checkpoints.join(layout::BACKUPS);

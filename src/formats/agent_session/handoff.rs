@@ -1,4 +1,4 @@
-//! An agent's checkpoint in the words all formats share.
+//! Converts between an agent's checkpoint and the hand-off that all formats share.
 
 use chrono::{DateTime, Utc};
 
@@ -46,12 +46,12 @@ pub(super) fn handoff(agent: &AgentCheckpoint) -> Handoff {
     }
 }
 
-/// An agent's checkpoint with this hand-off. It has no place for a description, decisions and
-/// verification, and one previous agent.
+/// Builds a checkpoint from a hand-off. The format has no member for a description, decisions and verification, and it
+/// keeps one previous agent.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckpoint {
     let mut open = handoff.in_progress.iter().map(|item| item.text.clone());
     let current_step = open.next();
-    // One step can be current; the others that were begun come next.
+    // Only one step can be current; other begun steps become the first next steps.
     let mut next_steps: Vec<String> = open
         .filter(|text| !handoff.pending.contains(text))
         .collect();
@@ -79,7 +79,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> AgentCheckp
     agent
 }
 
-/// A blocked agent names what is in the way: without that it waits.
+/// A blocked checkpoint must name a blocker, so without one the status is `WAITING`.
 fn from_status(handoff: &Handoff) -> AgentStatus {
     match &handoff.status {
         Status::Complete => AgentStatus::Complete,

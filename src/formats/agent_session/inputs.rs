@@ -1,4 +1,4 @@
-//! What the command takes for an agent's session, and its verb of taking over.
+//! The inputs that the command takes for an agent's session, and the verb `reassign`.
 
 use super::{AgentCheckpoint, TakeOver, Worked, take_over};
 use crate::checkpoint::{Checkpoint, Error, Given, Input, InputKind, Inputs, Result, Start};
@@ -33,7 +33,7 @@ pub(super) fn take(given: &Given) -> Inputs {
     worked.unwrap_or_default()
 }
 
-/// A checkpoint belongs to its agent: another takes over from one that crashed.
+/// A checkpoint belongs to one agent, so another agent takes over with a verb of the format.
 pub(crate) const VERBS: &[OwnVerb] = &[OwnVerb::new(
     "reassign",
     "",

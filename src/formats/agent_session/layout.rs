@@ -1,4 +1,4 @@
-//! The protocol's files: their places, and the evidence that a file is one of them.
+//! The files of the protocol: where they lie, and how one is recognised.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::json::Document;
 
 /// The folder of the checkpoints.
 const FOLDER: &str = "agent_checkpoints";
-/// The folder of the backups, in that of the checkpoints.
+/// The folder of the backups, inside the folder of the checkpoints.
 pub(super) const BACKUPS: &str = "backups";
 /// How many backups of an agent are kept.
 const BACKUPS_KEPT: usize = 10;
@@ -41,9 +41,9 @@ fn last_checkpoint(document: &Document) -> Option<DateTime<Utc>> {
     Some(Timestamp::parse(text).time()?.to_utc())
 }
 
-/// The file of an agent: its id in lower case with `-` as `_`, without a leading `agent_`. Whatever
-/// no file name may have is written as `%XX`, so no id leaves the folder; so is the last character of an
-/// id that reads like an archive or a backup.
+/// The file of an agent: its id in lower case with `-` as `_`, without a leading `agent_`. A character that a file name
+/// cannot have is written as `%XX`, so no id leaves the folder. The last character is written so, too, when the id
+/// would read like an archive or a backup.
 pub(super) fn file_name(key: &Key) -> Result<String> {
     let refused = |reason| {
         let text = key.to_string();
@@ -65,7 +65,7 @@ fn split_last(stem: &str) -> Option<(&str, u8)> {
     Some((stem.get(..stem.len() - 1)?, *last))
 }
 
-/// The stem of which [`file_name`] made this one because it reads like an archive or a backup.
+/// Undoes the encoding of [`file_name`] for a stem that would read like an archive or a backup.
 fn plain_of_encoded(stem: &str) -> Option<String> {
     let (start, hex) = stem.rsplit_once('%')?;
     let last = u8::from_str_radix(hex, 16).ok()?;
@@ -74,8 +74,8 @@ fn plain_of_encoded(stem: &str) -> Option<String> {
     (name.strip_suffix(EXTENSION) == Some(stem)).then_some(plain)
 }
 
-/// With [`ID_IS_EMPTY`], what [`is_agent_id`] takes, of at most [`MAX_ID`] characters: neither control characters nor
-/// white space at the ends.
+/// Together with [`ID_IS_EMPTY`], the ids that [`is_agent_id`] accepts, up to [`MAX_ID`] characters: no control
+/// character anywhere and no white space at the ends.
 #[cfg(feature = "schema")]
 pub(super) const ID_PATTERN: &str = concat!(
     "^[^\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]",
@@ -83,8 +83,8 @@ pub(super) const ID_PATTERN: &str = concat!(
     "[^\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000])?$"
 );
 
-/// An id of which nothing is left when the leading `agent-` goes. A pattern of its own, since not every validator
-/// has lookarounds.
+/// Matches an id that is empty without its leading `agent-`. It is a separate pattern because not every validator has
+/// lookarounds.
 #[cfg(feature = "schema")]
 pub(super) const ID_IS_EMPTY: &str = concat!(
     "^[Aa][Gg][Ee][Nn][Tt][_-]($|",
@@ -94,9 +94,8 @@ pub(super) const ID_IS_EMPTY: &str = concat!(
 /// The longest id, in characters.
 const MAX_ID: usize = Key::MAX_BYTES;
 
-/// Whether a text is the id of an agent: 1 to 200 characters, none of them a control character, without white space
-/// at its ends, also where a leading `agent-` is left out. Whether a store can name a file after it is another
-/// matter: that counts bytes.
+/// Whether a text is a valid agent id: 1 to 200 characters, no control characters, no white space at its ends, also
+/// after a leading `agent-` is removed. Whether it fits in a file name is checked elsewhere: that limit counts bytes.
 pub(super) fn is_agent_id(text: &str) -> bool {
     let stem = plain_stem(text);
     text.chars().count() <= MAX_ID
@@ -106,13 +105,13 @@ pub(super) fn is_agent_id(text: &str) -> bool {
         && stem.trim_start() == stem
 }
 
-/// Whether two ids are spellings of one agent: `secondary_a` has the file of `Secondary-A`.
+/// Whether two ids are spellings of one agent: `secondary_a` and `Secondary-A` have the same file.
 #[must_use]
 pub fn same_agent(one: &str, other: &str) -> bool {
     plain_stem(one) == plain_stem(other)
 }
 
-/// A backup copied beside the checkpoints is no second checkpoint of its agent.
+/// A backup or archive copied beside the checkpoints must not be read as a second checkpoint of its agent.
 fn is_archive_or_backup(stem: &str) -> bool {
     archived(stem).is_some() || backed_up(stem).is_some()
 }
@@ -125,7 +124,7 @@ fn plain_stem(id: &str) -> String {
     }
 }
 
-/// Whether a key leads to the file of this name, or to an archive or a backup of it.
+/// Whether a key names this file, or an archive or a backup of it.
 pub(super) fn fits(name: &str, key: &Key) -> bool {
     let own = name.strip_suffix(EXTENSION).unwrap_or(name);
     let stem = plain_stem(key.as_str());
@@ -142,7 +141,7 @@ fn role(name: &str) -> FileRole {
         return FileRole::Archive;
     }
     match (Layout::default().role)(name) {
-        // A name is no id: who the agent is stands in the file.
+        // The file name is no id; the content states which agent it is.
         FileRole::Current(Some(key)) if plain(key.as_str()) => FileRole::Current(None),
         _ if plain_of_encoded(stem).is_some() => FileRole::Current(None),
         _ => FileRole::Foreign,
@@ -153,11 +152,11 @@ fn plain(stem: &str) -> bool {
     !stem.contains('-') && stem.to_lowercase() == stem
 }
 
-/// The stem of an archived file's agent: `secondary_a_crashed_1768488300` is one of `secondary_a`.
+/// The stem of the agent that an archived file belongs to: `secondary_a` for `secondary_a_crashed_1768488300`.
 fn archived(stem: &str) -> Option<&str> {
     ARCHIVES.iter().find_map(|archive| {
         let (agent, number) = stem.rsplit_once(&format!("_{}_", archive.as_str()))?;
-        // The counter is separated by `-`, which an id becomes `_`.
+        // A counter is separated by `-`; in a stem every `-` became `_`.
         (!agent.is_empty() && is_unique_number(&number.replacen('_', "-", 1))).then_some(agent)
     })
 }
@@ -170,13 +169,13 @@ fn is_backup(name: &str, stem: &str) -> bool {
     backup_of(name, stem).is_some()
 }
 
-/// When a backup was made, and which of that second it is.
+/// When a backup was made, and its number within that second.
 pub(super) type BackupTime = (NaiveDateTime, u32);
 
-/// The agent's stem and the time in the name of a backup, its ending left out. All of the name must
-/// fit: `secondary_a_new_20260115_143000` is none of `secondary_a`.
+/// The agent's stem and the time in the name of a backup, given without its extension. The whole name must match:
+/// `secondary_a_new_20260115_143000` is no backup of `secondary_a`.
 fn backed_up(stem: &str) -> Option<(&str, BackupTime)> {
-    // `-` parts the store's own counter; a stem has none.
+    // `-` separates the store's own counter; a stem has no `-`.
     let (stem, counter) = match stem.split_once('-') {
         Some((stem, counter)) if is_unique_number(counter) => (stem, counter.parse().ok()?),
         Some(_) => return None,
@@ -199,26 +198,27 @@ pub(super) fn stem_of(agent: &Key) -> Result<String> {
     Ok(name.strip_suffix(EXTENSION).unwrap_or(&name).to_owned())
 }
 
-/// The time in the name of a backup, where it is one of the agent with this stem.
+/// The time in the name of a backup, if it is a backup of the agent with this stem.
 pub(super) fn backup_of(name: &str, stem: &str) -> Option<BackupTime> {
     let (agent, time) = backed_up(name.strip_suffix(EXTENSION)?)?;
     (agent == stem).then_some(time)
 }
 
-/// The id of an agent that takes over from another and begins a file of its own, `{stem}_new.json`.
+/// The id for an agent that takes over into its own file, `{stem}_new.json`.
 #[must_use]
 pub fn take_over_id(agent_id: &str) -> String {
     format!("{agent_id}-New")
 }
 
-/// Who the agent is, from the content of its file. Some agents wrote it as their role, where others have a type.
+/// The agent's id from the content of its file. Some agents wrote their id as `agent_role`, which elsewhere holds a
+/// type.
 fn id_in(document: &Document) -> Option<Key> {
     let text = |name| document.root().get(name)?.as_str();
     let role = || text("agent_role").filter(|role| !AgentType::from(role.as_ref()).is_known());
     Key::new(text("agent_id").or_else(role)?).ok()
 }
 
-/// Members that tell the format where the place does not.
+/// Members by which the format is recognised when the place does not show it.
 const DISTINCTIVE: [&str; 8] = [
     "agent_id",
     "agent_type",
@@ -238,7 +238,7 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
         let root = document.root();
         members.extend(DISTINCTIVE.into_iter().filter(|m| root.get(m).is_some()));
     }
-    // One member alone could be anybody's, and so could a place in which there is none.
+    // Other formats may have one of these members, and any file may lie in the folder, so one fact alone is not enough.
     if document.is_some() && members.len() < if name.is_some() { 1 } else { 2 } {
         return None;
     }
@@ -250,7 +250,7 @@ fn lies_where_the_protocol_keeps_files(path: &Path, name: &str) -> bool {
     let folder = path.parent();
     let stem = name.strip_suffix(EXTENSION);
     if is_named(folder, FOLDER) {
-        // Whatever its letters: agents name their files by hand, too.
+        // Agents also name their files by hand, so any spelling is accepted here.
         return stem.is_some_and(|stem| !stem.is_empty() && !stem.starts_with('.'));
     }
     let above = folder.and_then(Path::parent);

@@ -1,4 +1,4 @@
-//! The texts that agents, the primary and the user send each other about a checkpoint, and what they are made of.
+//! The messages that agents, the primary and the user send each other about a checkpoint.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub const TIME_TO_ANSWER: TimeDelta = TimeDelta::minutes(15);
 /// The age at which an agent gets a status check.
 pub const STATUS_CHECK_AT: TimeDelta = TimeDelta::minutes(30);
 
-/// The age at which an agent is taken for crashed and the user decides.
+/// The age at which an agent counts as crashed and the user decides.
 pub const ESCALATION_AT: TimeDelta = TimeDelta::minutes(60);
 
 fn id(agent: &AgentCheckpoint) -> &str {
@@ -30,7 +30,7 @@ fn feature(agent: &AgentCheckpoint) -> &str {
     agent.feature.as_deref().unwrap_or("its feature")
 }
 
-/// The file of an agent, from the project's root.
+/// The path of an agent's file, relative to the project's root.
 fn file(id: &str) -> String {
     let name = Key::new(id).and_then(|key| super::layout::file_name(&key));
     let name = name.unwrap_or_else(|_| "{agent_id}.json".to_owned());
@@ -57,7 +57,7 @@ fn place_or_unknown(agent: &AgentCheckpoint) -> String {
     place(agent).unwrap_or_else(|| "an unknown stage".to_owned())
 }
 
-/// The whole minutes of an age; of a stamp that is ahead of the clock none have passed.
+/// The whole minutes of an age; 0 for a stamp that is ahead of the clock.
 fn minutes(age: TimeDelta) -> i64 {
     age.num_minutes().max(0)
 }
@@ -115,7 +115,7 @@ pub(crate) const TEMPLATES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the messages are made of; the names are those that templates use.
+/// The values that the messages are rendered from. The field names are the names that templates use.
 #[derive(Debug, Serialize)]
 struct Facts {
     agent: String,
@@ -123,9 +123,9 @@ struct Facts {
     file: String,
     place: String,
     status: String,
-    /// Whether it stopped in the middle of its work: who waits or is blocked has not crashed.
+    /// Whether the agent stopped in the middle of its work. An agent that waits or is blocked has not crashed.
     crashed: bool,
-    /// What it does where it has not crashed.
+    /// What an agent that has not crashed is doing instead.
     stopped: Option<&'static str>,
     start_at: String,
     files: Vec<String>,
@@ -210,28 +210,27 @@ impl Facts {
     }
 }
 
-/// What templates see as `own`.
+/// The values that templates see as `own`.
 pub(super) fn values(agent: &AgentCheckpoint, now: DateTime<Utc>) -> Value {
     serde_json::to_value(Facts::of(agent, now)).unwrap_or_default()
 }
 
-/// The facts of texts that tell no age.
+/// The values for messages that state no age.
 #[cfg(feature = "template")]
 fn timeless(agent: &AgentCheckpoint) -> Facts {
     let last = agent.last_checkpoint.as_ref().and_then(|last| last.time());
     Facts::of(agent, last.map(|time| time.to_utc()).unwrap_or_default())
 }
 
-/// What an agent says that found its checkpoint and goes on. Times are in UTC.
+/// The message of an agent that found its checkpoint and resumes. Times are in UTC.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn resume(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
     message(TEMPLATES, "agent-session/resumed", &Facts::of(agent, now))
 }
 
-/// The note in the handoff package of an agent that takes over, with the file that the old agent's checkpoint is in:
-/// its own, or the archive of it, such as
-/// `agent_checkpoints/secondary_a_crashed_1768489200.json`.
+/// The note in the handoff package of an agent that takes over. It names the file with the old agent's checkpoint: its
+/// own, or `archive`, such as `agent_checkpoints/secondary_a_crashed_1768489200.json`.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn handoff_note(agent: &AgentCheckpoint, archive: Option<&str>) -> String {
@@ -239,8 +238,7 @@ pub fn handoff_note(agent: &AgentCheckpoint, archive: Option<&str>) -> String {
     message(TEMPLATES, "agent-session/handoff-note", &facts)
 }
 
-/// The handoff package of an agent that begins the feature anew, after a restart from scratch: it says
-/// nothing of what was done before.
+/// The handoff package of an agent that restarts the feature from scratch. It does not mention earlier work.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn fresh_handoff(agent: &AgentCheckpoint, new_id: &str) -> String {
@@ -251,8 +249,8 @@ pub fn fresh_handoff(agent: &AgentCheckpoint, new_id: &str) -> String {
     )
 }
 
-/// What the user gives an agent, called `new_id`, that takes over from one that crashed. With the old checkpoint in an
-/// archive, as in [`handoff_note`], the new agent can have the old id.
+/// The prompt that the user gives an agent, called `new_id`, that takes over from a crashed one. When the old
+/// checkpoint was archived (see [`handoff_note`]), the new agent can have the old id.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn take_over(agent: &AgentCheckpoint, new_id: &str, archive: Option<&str>) -> String {
@@ -260,8 +258,8 @@ pub fn take_over(agent: &AgentCheckpoint, new_id: &str, archive: Option<&str>) -
     message(TEMPLATES, "agent-session/take-over", &facts)
 }
 
-/// The message that the primary sends an agent that is late (30 minutes), as message `number` of its
-/// inbox file. The agent has 15 minutes to answer. Times are in UTC.
+/// The message that the primary sends to an agent that is late (30 minutes), as message `number` of its inbox file. The
+/// agent has 15 minutes to answer. Times are in UTC.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn status_check(agent: &AgentCheckpoint, number: u32, now: DateTime<Utc>) -> String {
@@ -270,8 +268,8 @@ pub fn status_check(agent: &AgentCheckpoint, number: u32, now: DateTime<Utc>) ->
     message(TEMPLATES, "agent-session/status-check", &facts)
 }
 
-/// The message to the user about an agent that counts as crashed (60 minutes), with the three
-/// ways to go on. Times are in UTC.
+/// The message to the user about an agent that counts as crashed (60 minutes), with the three ways to continue. Times
+/// are in UTC.
 #[cfg(feature = "template")]
 #[must_use]
 pub fn escalation(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
@@ -282,19 +280,19 @@ pub fn escalation(agent: &AgentCheckpoint, now: DateTime<Utc>) -> String {
     )
 }
 
-/// The sentence with the time for which an agent was silent.
+/// The sentence that tells the user how long an agent was silent.
 #[must_use]
 pub fn user_notice(agent_id: &str, minutes: i64) -> String {
     format!("{agent_id} hasn't updated checkpoint in {minutes} minutes")
 }
 
-/// The line of the group's overview, `EPIC_README.md`, for an agent that is taken for crashed.
+/// The line in the group's overview, `EPIC_README.md`, for an agent that counts as crashed.
 #[must_use]
 pub fn overview_line(agent_id: &str) -> String {
     format!("{agent_id}: STALE (likely crashed)")
 }
 
-/// What the steps of a guide are made of.
+/// The values that the steps of a guide are rendered from.
 #[cfg(feature = "template")]
 #[derive(Serialize)]
 struct Guide<'g> {
@@ -318,7 +316,7 @@ impl<'g> Guide<'g> {
     }
 }
 
-/// The step of a guide that has an agent update its checkpoint every 15 minutes.
+/// The step of a guide that tells an agent to update its checkpoint every 15 minutes.
 ///
 /// # Errors
 ///
@@ -332,7 +330,7 @@ pub fn update_guide(agent: &Key) -> Result<String> {
     ))
 }
 
-/// The step of a guide that has an agent go from one stage to the next.
+/// The step of a guide that tells an agent to move from one stage to the next.
 ///
 /// # Errors
 ///

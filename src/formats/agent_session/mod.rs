@@ -1,5 +1,5 @@
-//! `agent-session`: one file for each agent of a group that works in parallel, so that a session
-//! that crashed or lost its context can be resumed.
+//! `agent-session`: one file for each agent of a group that works in parallel, so that a session that crashed or lost
+//! its context can be resumed.
 
 mod backups;
 mod handoff;
@@ -39,7 +39,7 @@ use crate::checkpoint::{
 };
 use crate::json::Document;
 
-/// Where the members come from.
+/// The document that defines the members.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the agent-session protocol, Checkpoint File Format";
 
@@ -147,22 +147,22 @@ pub struct CoordinationState {
 }
 
 impl AgentCheckpoint {
-    /// A new stamp, as finely as this file writes them.
+    /// A new stamp with the precision of the stamps in this file.
     fn new_stamp(&self, now: DateTime<Utc>) -> Timestamp {
         Timestamp::like(self.last_checkpoint.as_ref(), now)
     }
 
-    /// The stage, where it has a name.
+    /// The stage, if it has a name.
     fn named_stage(&self) -> Option<&str> {
         said(self.stage.as_deref())
     }
 
-    /// The phase, where it has a name.
+    /// The phase, if it has a name.
     fn named_phase(&self) -> Option<&str> {
         said(self.phase.as_deref())
     }
 
-    /// How long ago the checkpoint was written; `None` when it does not say.
+    /// How long ago the checkpoint was written; `None` without a readable `last_checkpoint`.
     #[must_use]
     pub fn age(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let last = self.last_checkpoint.as_ref()?.time()?;
@@ -170,7 +170,7 @@ impl AgentCheckpoint {
     }
 }
 
-/// The file that the protocol has every agent write its progress into.
+/// The file that the protocol tells every agent to write its progress into.
 const SHARED_FILE: &str = "EPIC_README.md";
 
 impl Checkpoint for AgentCheckpoint {
@@ -208,7 +208,7 @@ impl Checkpoint for AgentCheckpoint {
         each_once(&self.files_modified)
     }
 
-    /// All but the one that the protocol has every agent write.
+    /// All files but [`SHARED_FILE`], which every agent writes.
     fn exclusive_files(&self) -> Vec<&str> {
         let mut files = self.files();
         files.retain(|file| file.rsplit(['/', '\\']).next() != Some(SHARED_FILE));
@@ -223,7 +223,7 @@ impl Checkpoint for AgentCheckpoint {
         handoff::handoff(self)
     }
 
-    /// A write is the only sign of life; the next one is declared with it.
+    /// A write is the only heartbeat of this format; each write declares when the next is due.
     fn pulse(&self) -> Pulse {
         Pulse::of(&self.handoff()).with_next_expected(self.next_checkpoint_expected.clone())
     }
@@ -233,8 +233,8 @@ impl Checkpoint for AgentCheckpoint {
         Thresholds::at(messages::STATUS_CHECK_AT, messages::ESCALATION_AT)
     }
 
-    /// The status check for the agent as message 1 of its inbox, or the escalation to the user; none about the
-    /// primary, which is who looks at the others.
+    /// The status check for the agent, as message 1 of its inbox, or the escalation to the user. There is no notice
+    /// about the primary, which itself watches the others.
     #[cfg(feature = "template")]
     fn notice(&self, notice: crate::checkpoint::Notice, now: DateTime<Utc>) -> Option<String> {
         if self.agent_type == Some(AgentType::Primary) {

@@ -1,4 +1,4 @@
-//! What an agent or a supervisor does to a checkpoint.
+//! The operations that an agent or a supervisor reports.
 
 use chrono::{DateTime, Utc};
 
@@ -9,13 +9,13 @@ use crate::checkpoint::{
 };
 use crate::formats::steps::{self, add_each_once, decided};
 
-/// What the current step reads like while the agent is at a sync point.
+/// The prefix of the current step while the agent waits at a sync point.
 const AT_SYNC: &str = "Waiting at sync point ";
 
 /// The stages in their order.
 const STAGES: [&str; 3] = ["S2.P1", "S2.P2", "S2.P3"];
 
-/// The details that the format has a place for.
+/// The details that the format has members for.
 const DETAILS: &[&str] = &[
     "created",
     "modified",
@@ -33,7 +33,7 @@ pub(super) fn apply(
     context: &OperationContext<'_>,
 ) -> Result<()> {
     let mut next = agent.clone();
-    // A sign of life and a word for the next agent go with being complete.
+    // A complete agent may still send a heartbeat and leave a note.
     let goes_with_complete = matches!(
         operation,
         Operation::Heartbeat | Operation::Note { .. } | Operation::Complete
@@ -41,7 +41,7 @@ pub(super) fn apply(
     if context.force && !goes_with_complete && next.meaning() == Some(AgentStatus::Complete) {
         next.go_on();
     }
-    // The same agent in a fresh session has resumed, whatever it reports first.
+    // When the same agent reports from another session, it has resumed, whatever it reports first.
     let own_session = context.session.filter(|_| agent.is_reported_by(context));
     let resumes = own_session.is_some_and(|own| agent.session_id.as_deref() != Some(own));
     if resumes && matches!(operation, Operation::Heartbeat | Operation::Note { .. }) {
@@ -64,7 +64,7 @@ operations! {
             let current = agent.step_in_progress();
             steps::add(&mut agent.next_steps, current.as_deref(), text, before.as_deref())?;
         },
-        // The protocol has no place for the reason.
+        // The protocol has no member for the reason.
         StepDrop { text, .. } => {
             agent.check_at_work()?;
             let current = agent.step_in_progress();
@@ -83,7 +83,7 @@ operations! {
             agent.check_at_work()?;
             steps::reorder(&mut agent.next_steps, text, before)?;
         },
-        // The format has no place for decisions: a decision is a thing that was done.
+        // The format has no member for decisions, so a decision is recorded as a finished step.
         Decide { text, rationale } => {
             let decision = decided(text, rationale.as_deref());
             add_each_once(&mut agent.completed_steps, [decision]);
@@ -95,7 +95,7 @@ operations! {
             agent.blockers.clear();
         },
         Heartbeat => agent.stamp(context.now),
-        // It has no failed agent either: what cannot be got past blocks it.
+        // The format has no failed status: a failure becomes a blocker.
         Fail { text } => agent.block(text)?,
         RateLimit { note, .. } => {
             if let Some(note) = note {
@@ -117,7 +117,7 @@ operations! {
         },
         Restart { because } => {
             agent.check_at_work()?;
-            // Where another reports it, the agent names its session with its own first report.
+            // When another process reports the restart, the agent gives its session in its own first report.
             let own_session = context.session.filter(|_| agent.is_reported_by(context));
             if agent.is_reported_by(context) {
                 agent.check_fresh(own_session.unwrap_or_default())?;
@@ -134,14 +134,14 @@ operations! {
     }
 }
 
-/// The stage after one; after the last, or one that is not known, the text that stands for it.
+/// The stage that follows; "the next stage" after the last or an unknown one.
 pub(super) fn next_stage(stage: &str) -> &str {
     let at = STAGES.iter().position(|known| *known == stage);
     at.and_then(|at| STAGES.get(at + 1))
         .unwrap_or(&"the next stage")
 }
 
-/// What a stage is called; an unknown one by its own name.
+/// The name of a stage; an unknown stage is its own name.
 pub(super) fn stage_name(stage: &str) -> &str {
     match stage {
         "S2.P1" => "Research Phase",
@@ -151,7 +151,7 @@ pub(super) fn stage_name(stage: &str) -> &str {
     }
 }
 
-/// The statuses that can follow: a blocked agent is unblocked first, and a complete one is done.
+/// The statuses that may follow. A blocked agent must be unblocked first, and nothing follows complete.
 fn followers(status: &AgentStatus) -> &'static [AgentStatus] {
     use AgentStatus::{Blocked, Complete, InProgress, Waiting};
     match status {
@@ -167,8 +167,8 @@ impl AgentCheckpoint {
         self.status.as_ref().and_then(AgentStatus::meaning)
     }
 
-    /// Makes a transition of the protocol, or any where it is forced. A status that says the same in
-    /// other words stays; from an unknown status every transition is allowed.
+    /// Makes a transition of the protocol, or any transition when forced. A status that means the same in other words
+    /// is kept. From an unknown status every transition is allowed.
     fn enter(&mut self, to: AgentStatus, force: bool) -> Result<()> {
         let from = self.meaning();
         if let Some(from) = from.as_ref().filter(|_| !force) {
@@ -188,7 +188,7 @@ impl AgentCheckpoint {
         Ok(())
     }
 
-    /// Whatever the status was, the agent works from now on.
+    /// Sets the agent to work, whatever its status was.
     pub(super) fn go_on(&mut self) {
         self.pass_sync();
         if self.meaning() != Some(AgentStatus::InProgress) {
@@ -196,7 +196,7 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Refuses what a complete agent cannot do.
+    /// Refuses when the agent is complete.
     fn check_at_work(&self) -> Result<()> {
         match self.meaning() {
             Some(AgentStatus::Complete) => Err(Error::transition(
@@ -208,15 +208,15 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Whether the agent itself reports, and no supervisor of it.
+    /// Whether the agent itself reports, and not a supervisor.
     fn is_reported_by(&self, context: &OperationContext<'_>) -> bool {
         let id = self.agent_id.as_deref();
         let is_own = |by: &str| id.is_some_and(|id| layout::same_agent(by, id));
         context.agent.is_none_or(is_own)
     }
 
-    /// Begins a step; it stays in the plan until it is finished. An agent that waits goes on with it, and has passed the
-    /// sync point it was at; a blocked one stays blocked.
+    /// Begins a step, which stays in the plan until it is finished. A waiting agent works again and has passed its sync
+    /// point; a blocked one stays blocked.
     fn start_step(&mut self, text: &str) -> Result<()> {
         self.check_at_work()?;
         self.stop_waiting();
@@ -231,7 +231,7 @@ impl AgentCheckpoint {
         self.current_step = Some(text);
     }
 
-    /// The step that is current goes back to the head of the plan, unless it is in the plan.
+    /// Puts the current step back at the head of the plan, unless the plan has it.
     fn return_to_plan(&mut self) {
         if let Some(aside) = self.current_step.take()
             && !self.next_steps.contains(&aside)
@@ -240,8 +240,8 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Finishes a step. Waiting at a sync point is none: finished, it is left; other work that was done there does not
-    /// end it. A step that is reported again only gains files.
+    /// Finishes a step. To wait at a sync point is not a step: finishing it passes the sync point, while other work
+    /// finished there does not end the wait. A finished step that is reported again only gains files.
     fn finish_step(&mut self, done: &StepDone) -> Result<()> {
         self.check_at_work()?;
         let at_sync = self.current_step.as_deref();
@@ -268,13 +268,13 @@ impl AgentCheckpoint {
         Ok(())
     }
 
-    /// The current step, unless that is to wait for the others.
+    /// The current step, unless the agent waits at a sync point.
     fn step_in_progress(&self) -> Option<String> {
         let current = self.current_step.clone();
         current.filter(|_| self.sync_point().is_none())
     }
 
-    /// What goes with the work beside its steps.
+    /// Records details of the work besides its steps.
     fn add_details(&mut self, detail: &Detail, now: DateTime<Utc>) -> Result<()> {
         detail.check(DETAILS)?;
         if detail.committed {
@@ -292,7 +292,7 @@ impl AgentCheckpoint {
         Ok(())
     }
 
-    /// The agent takes part in the group's coordination.
+    /// Stamps the parts of the group's coordination that the agent took part in.
     pub(super) fn takes_part(&mut self, detail: &Detail, now: DateTime<Utc>) {
         let stamp = self.new_stamp(now);
         let parts = detail.unread.is_some() || detail.overview || detail.status_file;
@@ -311,14 +311,14 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Something is in the way: it is recorded once, and the agent is blocked.
+    /// Adds a blocker once, and sets the agent to blocked.
     fn block(&mut self, blocker: &str) -> Result<()> {
         self.enter(AgentStatus::Blocked, false)?;
         add_each_once(&mut self.blockers, [blocker]);
         Ok(())
     }
 
-    /// The agent is at a sync point and waits there. A step that was current goes back to the plan.
+    /// Sets the agent to wait at a sync point. A step that was current goes back to the plan.
     ///
     /// Arriving twice at the same point changes nothing.
     fn sync(&mut self, name: &str, force: bool) -> Result<()> {
@@ -332,7 +332,7 @@ impl AgentCheckpoint {
         Ok(())
     }
 
-    /// The sync point that the agent is at.
+    /// The name of the sync point that the agent waits at.
     #[must_use]
     pub fn sync_point(&self) -> Option<&str> {
         self.current_step.as_deref()?.strip_prefix(AT_SYNC)
@@ -353,12 +353,12 @@ impl AgentCheckpoint {
         }
     }
 
-    /// Enters the next stage: the one before joins the finished steps as complete, and the instructions say to resume
-    /// from the beginning of the new one. Forced, the loop back to an earlier one: the stage it leaves is complete only
-    /// where the new one follows it.
+    /// Enters the next stage: the stage before is added to the finished steps as complete, and the instructions say to
+    /// resume from the beginning of the new one. When forced, an agent may also go back to an earlier stage; the stage
+    /// that it leaves is complete only if the new one follows it.
     ///
-    /// A step that was current goes back to the plan: no report finished it. The step that is the transition itself
-    /// leaves the plan.
+    /// A current step goes back to the plan, since no report finished it. The step that names this transition is
+    /// removed from the plan.
     fn stage(&mut self, stage: &str, force: bool) -> Result<()> {
         let follows = check_stage(self.stage.as_deref(), stage);
         let completes = follows.is_ok() && self.stage.as_deref() != Some(stage);
@@ -386,7 +386,7 @@ impl AgentCheckpoint {
     }
 }
 
-/// From one of the three stages only the next follows; of others the protocol says nothing.
+/// From one of the three stages only the next may follow. The protocol has no rule for other stages.
 fn check_stage(from: Option<&str>, to: &str) -> Result<()> {
     let place = |stage: &str| STAGES.iter().position(|known| *known == stage);
     let (Some(from), Some(place_to)) = (from, place(to)) else {

@@ -1,4 +1,4 @@
-//! How an agent's work begins, is taken up again, is taken over, and begins anew.
+//! Begins, resumes, takes over and restarts an agent's work.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -7,7 +7,7 @@ use super::{AgentCheckpoint, AgentStatus, AgentType, layout};
 use crate::checkpoint::{Checkpoint, Detail, Error, Key, OperationContext, Result};
 use crate::is_blank;
 
-/// Less work than this is not worth resuming: the feature begins anew.
+/// Work shorter than this is not worth resuming: the feature restarts from scratch.
 pub const RESTART_BELOW: TimeDelta = TimeDelta::minutes(30);
 
 /// The stage that every feature begins in.
@@ -66,9 +66,8 @@ impl AgentCheckpoint {
         }
     }
 
-    /// The same agent goes on, in the session that it is in or in a fresh one: agent, feature and stage stay, and in a fresh
-    /// session it is in progress. What was in the way stays listed until it is unblocked; a sync point that it waited at
-    /// is passed.
+    /// Resumes the same agent, in its session or in a fresh one. Agent, feature and stage stay; in a fresh session the
+    /// status becomes in progress and a sync point is passed. Blockers stay listed until the agent is unblocked.
     pub(super) fn taken_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
         let own = self.agent_id.as_deref();
         if let (Some(agent), Some(own)) = (context.agent, own)
@@ -103,12 +102,11 @@ impl AgentCheckpoint {
             .map_or(Ok(()), |why| Err(Error::refused(why)))
     }
 
-    /// The checkpoint of another agent that takes this one's work over, at the same feature and stage.
+    /// The checkpoint of another agent that takes this work over, at the same feature and stage.
     ///
-    /// Put it under the key of the new id: that of [`take_over_id`](super::take_over_id) begins the
-    /// file `{stem}_new.json` beside the old one. Or archive the old file as crashed first; then the
-    /// old id can be used again. What is in the way stays in the way. When the new agent took part in
-    /// coordination is for it to say.
+    /// Put it under the key of the new id. With the id of [`take_over_id`](super::take_over_id) that is the file
+    /// `{stem}_new.json` beside the old one. Or archive the old file as crashed first; then the new agent can have the
+    /// old id. Blockers stay. The state of coordination is left empty, for the new agent to report.
     ///
     /// # Errors
     ///
@@ -144,9 +142,8 @@ impl AgentCheckpoint {
         Ok(next)
     }
 
-    /// The checkpoint of the same agent and feature from scratch, in the first stage.
-    ///
-    /// Nothing of the old one is in it but the reason.
+    /// The checkpoint of the same agent and feature from scratch, in the first stage. Of the old checkpoint it states
+    /// only the reason for the restart.
     pub(super) fn restarted(
         &self,
         because: &str,

@@ -1,4 +1,4 @@
-//! Whether and how an agent's work is resumed.
+//! Decides whether and how an agent's work is resumed.
 
 use super::{
     AgentCheckpoint, AgentStatus, NewestBackup, RESTART_BELOW, messages, rules, take_over_id,
@@ -10,7 +10,7 @@ use crate::checkpoint::{
 use crate::quoted;
 use chrono::TimeDelta;
 
-/// How long was worked on a task: of little work nothing is lost by beginning anew.
+/// How long the task was worked on. Little work is restarted from scratch, since nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worked(pub TimeDelta);
 
@@ -28,7 +28,7 @@ pub(super) fn plan(agent: &AgentCheckpoint, context: &RuleContext<'_>) -> Resume
         plan.because(ResumeReason::HardlyBegun);
     }
     if let Some(why) = agent.why_not_resumable() {
-        // Of little work nothing is lost by beginning anew, whether or not it could be resumed.
+        // After little work a restart is right even if the checkpoint could not be resumed.
         let complete = agent.status() == Status::Complete;
         if complete || plan.decision < ResumeDecision::Restart {
             plan.refuse(why);
@@ -38,7 +38,7 @@ pub(super) fn plan(agent: &AgentCheckpoint, context: &RuleContext<'_>) -> Resume
         }
     }
     if plan.decision < ResumeDecision::Restart {
-        // First the same agent in a fresh session; where it does not come back, another.
+        // The same agent in a fresh session comes first; a new agent is for when it does not return.
         plan.resume_agent.clone_from(&agent.agent_id);
         plan.new_worker = agent.agent_id.as_deref().map(|id| {
             let name = take_over_id(id);
@@ -96,8 +96,8 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
     }
 }
 
-/// What to do with a checkpoint that is corrupt: restore the newest backup, or restart from scratch
-/// when there is none. The plan names that backup and the evidence for its age.
+/// The plan for a corrupt checkpoint: restore the newest backup, or restart from scratch when there is none. The plan
+/// names the backup and how its age was determined.
 ///
 /// # Errors
 ///

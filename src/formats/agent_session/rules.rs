@@ -6,7 +6,7 @@ use crate::json::Code;
 use crate::{is_blank, quoted};
 
 impl AgentCheckpoint {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["agent_id", "last_checkpoint", "status"];
 }
 
@@ -37,7 +37,7 @@ pub(super) fn inspect(agent: &AgentCheckpoint, inspection: &mut Inspection<'_>) 
     }
 }
 
-/// Whether anything is said to be in the way.
+/// Whether at least one blocker has a text.
 pub(super) fn has_blocker(agent: &AgentCheckpoint) -> bool {
     agent.blockers.iter().any(|text| !is_blank(text))
 }
@@ -46,7 +46,7 @@ fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
     let own = Key::new(id).and_then(|key| layout::file_name(&key));
     match (own, inspection.context().key) {
         (Err(error), _) => {
-            // A good id that is too long for a file fits no key that it could be kept under.
+            // An id can be valid and yet too long for a file name; then no key fits it.
             let code = match layout::is_agent_id(id) {
                 true => Code::KEY_MISMATCH,
                 false => Code::BAD_ID,

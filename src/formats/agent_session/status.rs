@@ -1,4 +1,4 @@
-//! What an agent is and does.
+//! The type and the status of an agent.
 
 use crate::checkpoint::open_enum;
 
@@ -27,7 +27,7 @@ open_enum! {
 }
 
 impl AgentStatus {
-    /// The listed status that the text means; `None` if that is unknown.
+    /// The listed status that the text means; `None` if it means none.
     ///
     /// Agents have been seen to write `WAITING_FOR_SYNC` and `PAUSED`, which mean waiting, and the
     /// listed words in lower case, with `-` or a space for `_`, or as `COMPLETED` or `DONE`.

@@ -1,4 +1,4 @@
-//! Agents' checkpoints for property tests.
+//! Generates agents' checkpoints for property tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -95,8 +95,8 @@ prop_compose! {
 }
 
 arbitrary! {
-    /// Primary 1 of 5; in progress 2 of 5, waiting, complete and blocked 1 of 5 each, the last with 1 to 3
-    /// blockers, of the others 1 of 5 with 1 or 2; 0 to 5 files, finished and next steps; a current step
-    /// and the state of coordination 3 of 4 each; 1 of 4 took over.
+    /// Primary 1 of 5. In progress 2 of 5; waiting, complete and blocked 1 of 5 each. A blocked agent has 1 to 3
+    /// blockers, 1 of 5 others has 1 or 2. 0 to 5 files, finished steps and next steps. A current step and the state of
+    /// coordination 3 of 4 each; 1 of 4 took over.
     AgentCheckpoint => agent_checkpoint();
 }

@@ -1,5 +1,5 @@
-//! Taking over from an agent that crashed, in one call: its checkpoint is archived and the new agent's
-//! begun, and at no instant is there none.
+//! Takes over from a crashed agent in one call: its checkpoint is archived and the new agent's begun. At every instant
+//! one of them exists.
 
 use std::path::PathBuf;
 
@@ -12,24 +12,24 @@ use crate::checkpoint::{
 use crate::checkpoints::Checkpoints;
 use crate::store::{CheckpointStore, DeleteOptions, FileStore, Outcome, Query, Saved};
 
-/// Who takes over the work of an agent of an `agent-session`, and what becomes of the old file.
+/// Which agent takes over the work of another, and what happens to the old file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TakeOver {
-    /// The id of the new agent, which may be that of the old one.
+    /// The id of the new agent; it may be the old id.
     pub agent_id: String,
-    /// The session of the new agent, which must be a fresh one.
+    /// The session of the new agent; it must be a fresh one.
     pub session_id: String,
     /// How the work came to be taken over.
     pub notes: String,
-    /// Whether the old file is archived as crashed; else it stays beside that of the new agent.
+    /// Whether the old file is archived as crashed; otherwise it stays beside the new agent's file.
     pub archive: bool,
     /// The fence of the caller's claim on the old checkpoint.
     pub fence: Option<Fence>,
 }
 
 impl TakeOver {
-    /// An agent that takes over. The old file is archived as crashed.
+    /// A take-over by this agent that archives the old file as crashed.
     pub fn new(
         agent_id: impl Into<String>,
         session_id: impl Into<String>,
@@ -44,14 +44,14 @@ impl TakeOver {
         }
     }
 
-    /// Shows the fence of a claim on the old checkpoint.
+    /// Sets the fence of the caller's claim on the old checkpoint.
     #[must_use]
     pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
         self.fence = fence.into();
         self
     }
 
-    /// Leaves the old file where it is. The new agent then needs an id of its own, such as that of
+    /// Leaves the old file where it is. The new agent then needs another id, such as that of
     /// [`take_over_id`](super::take_over_id).
     #[must_use]
     pub fn beside(mut self) -> Self {
@@ -60,42 +60,42 @@ impl TakeOver {
     }
 }
 
-/// What came of taking over.
+/// The result of a take-over.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TakenOver {
-    /// The key of the new agent.
+    /// The key of the new checkpoint.
     pub key: Key,
-    /// Its checkpoint.
+    /// The new checkpoint.
     pub checkpoint: AgentCheckpoint,
-    /// What the old agent left, for the words that are given to the new one.
+    /// The old agent's checkpoint, for the message to the new agent.
     pub before: AgentCheckpoint,
-    /// How that was saved.
+    /// How the new checkpoint was saved.
     pub saved: Saved,
-    /// The old agent's file, where it was archived.
+    /// The path of the archived old file, if it was archived.
     pub archive: Option<PathBuf>,
 }
 
-/// Has an agent take over the work of another that crashed, at the same feature and stage.
+/// Takes over the work of a crashed agent for another one, at the same feature and stage.
 ///
-/// The store is the folder of the checkpoints, with the protocol's
-/// [`layout`](AgentCheckpoint::layout).
+/// The store is the folder of the checkpoints, with the protocol's [`layout`](AgentCheckpoint::layout).
 ///
-/// An agent that takes the old id changes the old file in one update, after a copy of it has its place
-/// as an archive; undeclared members stay in both. One with an id of its own gets its own file
-/// first, and then the old one is archived. Whatever dies in between, a checkpoint to go on from is
-/// there, and the call can be made again.
+/// When the new agent takes the old id, the old file is copied to an archive and then changed in one update; undeclared
+/// members stay in both. When it has another id, its own file is written first and then the old one is archived. If the
+/// process dies in between, one checkpoint to resume from exists, and the call can be repeated.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh
-/// one, and when the old file is to stay although the new agent has its id. An agent that begins a file of its own is
-/// refused also when it has a checkpoint already, and when another agent's checkpoint of this feature names the old agent
-/// as the one before and was written since: that is looked up before anything is written, so of two calls at the same
-/// time both may succeed, and an agent that took over from that other one is not found once the other's file is archived;
-/// [`ErrorKind::Conflict`] when the old agent wrote its own meanwhile: it has not crashed;
-/// [`ErrorKind::Claimed`] while another's claim on the old checkpoint stands; [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is nothing to take over. In all of
-/// these cases nothing is changed.
+/// In each of these cases nothing is changed:
+///
+/// - [`ErrorKind::Refused`] when the work is complete or cannot be resumed, when the session is not a fresh one, and
+///   when the old file is to stay although the new agent has its id. A new agent with another id is refused also when
+///   it already has a checkpoint, and when a third agent's checkpoint of this feature names the old agent as the
+///   previous one and was written since. That check runs before anything is written, so two calls at the same time may
+///   both succeed; and once the third agent's file is archived, an agent that took over from it is not found.
+/// - [`ErrorKind::Conflict`] when the old agent wrote its file meanwhile: it has not crashed.
+/// - [`ErrorKind::Claimed`] while another agent holds a claim on the old checkpoint.
+/// - [`ErrorKind::NotFound`] and [`ErrorKind::Corrupt`] when there is no readable checkpoint to take over.
 pub fn take_over(
     store: &FileStore,
     key: &Key,
@@ -103,7 +103,7 @@ pub fn take_over(
     now: DateTime<Utc>,
 ) -> Result<TakenOver> {
     let agents = Checkpoints::<AgentCheckpoint>::new(store.clone()).with_clock(FixedClock(now));
-    // The new agent has not checked the files yet.
+    // The new agent has not checked the files yet, so the old fingerprints stay.
     let agents = agents.keep_fingerprints();
     if by.fence.is_some() {
         agents.clone().fenced(by.fence).check_fence(key)?;
@@ -122,7 +122,7 @@ pub fn take_over(
     }
 }
 
-/// The new agent goes on in the file of the old one.
+/// The new agent continues in the file of the old one.
 fn in_place(
     agents: &Checkpoints<AgentCheckpoint>,
     key: &Key,
@@ -148,7 +148,7 @@ fn in_place(
     })
 }
 
-/// The new agent begins a file of its own.
+/// The new agent begins its own file.
 fn beside(
     agents: &Checkpoints<AgentCheckpoint>,
     store: &FileStore,
@@ -171,7 +171,7 @@ fn beside(
         Err(error) => return Err(error),
     };
     let archive = if by.archive {
-        // One that was written meanwhile is not archived: its agent has not crashed.
+        // If the file was written meanwhile, it is not archived: its agent has not crashed.
         let mut as_it_was = DeleteOptions::new().with_expect(Expect::Revision(old.revision));
         as_it_was.fence = by.fence;
         match store.archive(key, Archive::Crashed, now, &as_it_was) {
@@ -203,9 +203,9 @@ fn beside(
     })
 }
 
-/// Refuses to take work over that another agent than the new one took over already, in a file of its own. An old agent
-/// that wrote since then has its work still, and so has one that is at another feature by now. Where the old stamp is no
-/// time, nothing states that the other went on since.
+/// Refuses to take over work that a third agent already took over into its own file. An old agent that wrote since then
+/// still has its work, and so does one that is at another feature by now. When the old stamp is no time, there is no
+/// evidence that the third agent wrote later.
 fn refuse_second(
     agents: &Checkpoints<AgentCheckpoint>,
     old: (&Key, &AgentCheckpoint),
@@ -217,7 +217,7 @@ fn refuse_second(
     let page = agents.store().list(&Query::all())?;
     let is = |one: &Key, other: &Key| layout::same_agent(one.as_str(), other.as_str());
     for other in page.keys().filter(|it| !is(it, key) && !is(it, new)) {
-        // What cannot be read says nothing of whom it went on from.
+        // An unreadable checkpoint names no previous agent.
         let Ok(Some(there)) = agents.load(other) else {
             continue;
         };
@@ -234,8 +234,8 @@ fn refuse_second(
     Ok(())
 }
 
-/// What an earlier call left that did not come to archive the old file: it stays, since the new agent
-/// may have gone on. Any other checkpoint of the new agent is refused.
+/// The checkpoint that an earlier call began before it could archive the old file. It is kept, since the new agent may
+/// have worked on it. Any other checkpoint of the new agent is refused.
 fn begun_before(
     agents: &Checkpoints<AgentCheckpoint>,
     new: &Key,

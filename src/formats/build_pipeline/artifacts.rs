@@ -1,4 +1,4 @@
-//! What the workstreams made.
+//! The artifacts of workstreams: the files that each made.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,12 @@ use super::BuildCheckpoint;
 use super::paths::{certain_path_in, is_pattern, path_in};
 use crate::checkpoint::{Error, Result};
 
-/// Members of an artifact whose list takes further files.
+/// Members of an artifact whose list takes more files.
 const LISTS: [&str; 2] = ["files", "outputs"];
 
 impl BuildCheckpoint {
-    /// The files that a workstream made, each once: the paths in its artifact, be it a list, a text or an
-    /// object such as `{"outputs": […]}`. Patterns such as `*.test.ts` are among them; prose is not, nor is
-    /// what was deleted.
+    /// The files that a workstream made, each once: the paths in its artifact, which may be a list, a text or an object
+    /// such as `{"outputs": […]}`. Patterns such as `*.test.ts` are included; prose and deleted files are not.
     pub(super) fn files_of(&self, workstream: &str) -> impl Iterator<Item = &str> {
         let mut files = Vec::new();
         if let Some(artifact) = self.artifacts.get(workstream) {
@@ -24,19 +23,19 @@ impl BuildCheckpoint {
         files.into_iter().filter(move |file| seen.insert(*file))
     }
 
-    /// Why a workstream is dormant, where its artifact says so.
+    /// Why a workstream is dormant, if its artifact says so.
     pub(super) fn dormant_reason(&self, workstream: &str) -> Option<&str> {
         self.artifacts.get(workstream)?.get("reason")?.as_str()
     }
 }
 
-/// Gathers the paths in a part of an artifact; `path` finds the one in a text.
+/// Gathers the paths in a part of an artifact; `path` extracts the path from a text.
 fn gather<'v>(part: &'v Value, path: fn(&str) -> Option<&str>, files: &mut Vec<&'v str>) {
     match part {
         Value::String(text) => files.extend(path(text)),
         Value::Array(list) => list.iter().for_each(|item| gather(item, path, files)),
         Value::Object(members) if !speaks_of_nothing_made(members) => {
-            // In an order that does not depend on how a map of this process is kept.
+            // Sorted, so that the result does not depend on the order of the map.
             let mut names: Vec<&String> = members.keys().collect();
             names.sort_unstable();
             for name in names {
@@ -53,7 +52,7 @@ fn gather<'v>(part: &'v Value, path: fn(&str) -> Option<&str>, files: &mut Vec<&
     }
 }
 
-/// Whether an object stands for a dormant workstream, or for a file that was deleted.
+/// Whether an object describes a dormant workstream or a deleted file.
 fn speaks_of_nothing_made(members: &Map<String, Value>) -> bool {
     is_dormant(members)
         || ["action", "change", "status", "type"]
@@ -71,12 +70,12 @@ fn is_dormant(members: &Map<String, Value>) -> bool {
 fn says_deleted(text: &str) -> bool {
     let words = text.to_ascii_lowercase();
     let mut words = words.split(|letter: char| !letter.is_ascii_alphanumeric());
-    // A path may have such a word in it.
+    // A path may contain such a word.
     !text.contains(['/', '.']) && words.any(|word| matches!(word, "deleted" | "removed"))
 }
 
-/// The files that the build names: those of the workstreams, then those of the fixes. A pattern such as
-/// `*.test.ts` names none.
+/// The files that the build names: first those of the workstreams, then those of the fixes. Patterns such as
+/// `*.test.ts` are left out.
 pub(super) fn files(build: &BuildCheckpoint) -> Vec<&str> {
     let mut seen = HashSet::new();
     let made = build.artifacts.keys().flat_map(|id| build.files_of(id));
@@ -86,9 +85,9 @@ pub(super) fn files(build: &BuildCheckpoint) -> Vec<&str> {
         .collect()
 }
 
-/// The artifact of a workstream with these files besides; `None` when nothing is added.
+/// The artifact of a workstream with these files added; `None` when all are there already.
 ///
-/// Refused when the artifact has no place for them.
+/// Refused when the artifact has no list of files.
 pub(super) fn with_files(
     build: &BuildCheckpoint,
     workstream: &str,
@@ -116,7 +115,7 @@ pub(super) fn with_files(
     Ok((list.len() > count).then_some(artifact))
 }
 
-/// The list of files that an artifact is or has.
+/// The list of files that an artifact is or contains.
 fn list_in(artifact: &mut Value) -> Option<&mut Vec<Value>> {
     match artifact {
         Value::Array(list) => Some(list),
@@ -133,7 +132,7 @@ pub(super) fn dormant(reason: &str) -> Value {
     json!({"status": "dormant", "reason": reason})
 }
 
-/// Takes away what stood there only because the workstream was dormant.
+/// Removes the artifact that only marked the workstream as dormant.
 pub(super) fn forget_dormant(build: &mut BuildCheckpoint, workstream: &str) {
     let artifact = build.artifacts.get(workstream).and_then(Value::as_object);
     if artifact.is_some_and(is_dormant) {

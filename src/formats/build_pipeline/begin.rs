@@ -1,4 +1,4 @@
-//! A build that begins, and one that begins anew.
+//! Begins a build, and restarts one.
 
 use chrono::{DateTime, Utc};
 use serde_json::to_value;
@@ -13,12 +13,12 @@ use crate::checkpoint::{
 use crate::quoted;
 
 impl BuildCheckpoint {
-    /// The checkpoint of a build that was planned and has not begun, with the stamps of the first
-    /// revision; [`in_later_revision`](BuildCheckpoint::in_later_revision) gives it the others.
+    /// The checkpoint of a build that is planned and has not begun, with the stamps of the first revision;
+    /// [`in_later_revision`](BuildCheckpoint::in_later_revision) changes them to those of the later one.
     ///
     /// # Errors
     ///
-    /// Refused when `prd` is no id of the protocol.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when `prd` is no id of the protocol.
     pub fn initialize(
         prd: impl Into<String>,
         title: impl Into<String>,
@@ -45,10 +45,10 @@ impl BuildCheckpoint {
         })
     }
 
-    /// Begins this build anew in its own file: all its workstreams are pending but the dormant ones, all its gates too,
-    /// and the review and the time of making stay. A save keeps what was there before, whole, with what was cut.
+    /// Restarts this build in its own file: all workstreams but the dormant ones and all gates are pending again; the
+    /// review and the time of creation stay. A save keeps the whole former checkpoint among the dropped items.
     ///
-    /// A build that has not begun changes nothing; one that is complete begins anew only by force.
+    /// A build that has not begun is left unchanged; a complete one restarts only by force.
     pub(super) fn restart(&mut self, because: &str, context: &OperationContext<'_>) -> Result<()> {
         if self.is_untouched() {
             return Ok(());
@@ -91,7 +91,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Whether it is planned and nothing was done.
+    /// Whether the build is planned and nothing was done.
     pub(super) fn is_untouched(&self) -> bool {
         states::is(self, &BuildStatus::Initialized)
             && self.completed_workstreams.is_empty()
@@ -101,7 +101,7 @@ impl BuildCheckpoint {
     }
 }
 
-/// What was done before a build began anew has no place in it: the record keeps the whole of it.
+/// Drops the whole former checkpoint of a restarted build as one item, so that the dropped log keeps it.
 pub(super) fn keep_superseded(
     build: &BuildCheckpoint,
     before: Option<&BuildCheckpoint>,

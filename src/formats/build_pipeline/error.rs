@@ -1,7 +1,7 @@
-//! What failed, in whatever form it is written.
+//! The error of a failed build, in whatever form it is written.
 //!
-//! The format has an object. Agents also write a text, or a line as a text: that is somebody's work all the
-//! same, so it is read, shown, and cleared like any other, and is a violation of type besides.
+//! The format has an object. Agents also write a plain text, or a line number as a text. Such an error is read,
+//! rendered and cleared like any other, and is reported as a violation of type besides.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -12,13 +12,13 @@ use crate::formats::Number;
 use crate::is_blank;
 use crate::json::Code;
 
-/// The members, in the order that they are written.
+/// The members, in the order in which they are written.
 const MEMBERS: [&str; 4] = ["workstream", "message", "file", "line"];
 
-/// What is known of a failure of which nothing is said.
+/// The text for a failure without a description.
 pub(super) const UNSAID: &str = "it is not said what failed";
 
-/// An error as it stands in a file.
+/// How an error is written in the file.
 #[derive(PartialEq)]
 enum Form {
     Whole(Value),
@@ -43,7 +43,7 @@ impl BuildError {
         if line.is_some() {
             members.remove("line");
         }
-        // Members of the format in another type; those that it does not have are the file's own.
+        // Keeps the members of the format that have another type; undeclared members stay in the file without this.
         members.retain(|name, value| MEMBERS.contains(&name.as_str()) && !value.is_null());
         BuildError {
             workstream,
@@ -76,7 +76,7 @@ impl BuildError {
             None | Some(Value::Object(_)) => Form::Members(members),
             Some(whole) if members.is_empty() => Form::Whole(whole.clone()),
             Some(whole) => {
-                // Somebody said more of it since: what was said is the message.
+                // A member was added to an error that was a plain text: the text becomes the message.
                 if self.message.is_none() {
                     members.push(("message", whole.clone()));
                 }
@@ -89,13 +89,13 @@ impl BuildError {
         self.other.as_ref()?.get(name).map(plain)
     }
 
-    /// Whether anything is said of what failed.
+    /// Whether the error describes what failed.
     pub(super) fn says_something(&self) -> bool {
         let texts = [&self.workstream, &self.message, &self.file];
         self.other.is_some() || texts.into_iter().flatten().any(|text| !is_blank(text))
     }
 
-    /// What failed, for a person: `WS3: no such property (services/player/index.ts:45)`.
+    /// The error as a sentence: `WS3: no such property (services/player/index.ts:45)`.
     #[must_use]
     pub fn text(&self) -> String {
         let said =
@@ -119,7 +119,7 @@ impl BuildError {
 }
 
 impl PartialEq for BuildError {
-    /// Two errors are equal that are written in the same way.
+    /// Two errors are equal when they are written in the same way.
     fn eq(&self, other: &BuildError) -> bool {
         self.form() == other.form()
     }
@@ -149,7 +149,7 @@ pub(super) fn write<S: Serializer>(
     }
 }
 
-/// Reports what is of another type than the format's.
+/// Reports the members whose type is not that of the format.
 pub(super) fn inspect(error: &BuildError, inspection: &mut Inspection<'_>) {
     let Some(other) = &error.other else { return };
     let Value::Object(members) = other else {

@@ -1,4 +1,4 @@
-//! The gates of a build: those of the plan, and the proofs A and B of the later revision.
+//! The gates of a build: those of the plan, and gates A and B of the later revision.
 
 use super::BuildCheckpoint;
 use crate::checkpoint::{Error, Result};
@@ -9,13 +9,13 @@ pub(super) const FIDELITY_PATTERN: &str = "^(pass|fail:[0-9]+)$";
 #[cfg(feature = "schema")]
 pub(super) const PRESENCE_PATTERN: &str = "^(pass|not_applicable|(fail|blocked|waived):[\\s\\S]+)$";
 
-/// The name of a gate without the workstream that it was passed for: `type-check` of
-/// `type-check (WS2)` and of `type-check:WS2`.
+/// The name of a gate without the workstream that it was passed for: `type-check` for `type-check (WS2)` and
+/// `type-check:WS2`.
 pub(super) fn gate_name(gate: &str) -> &str {
     split(gate).0
 }
 
-/// The workstream that a gate was passed for: `WS2` of `type-check (WS2)` and of `type-check:WS2`.
+/// The workstream that a gate was passed for: `WS2` for `type-check (WS2)` and `type-check:WS2`.
 pub(super) fn gate_workstream(gate: &str) -> Option<&str> {
     split(gate).1
 }
@@ -43,13 +43,13 @@ pub(super) fn is_workstream(id: &str) -> bool {
     })
 }
 
-/// Whether two spellings mean one gate: the same name, of the same workstream or where one names none.
+/// Whether two spellings mean one gate: the names are equal, and the workstreams are equal or one is not given.
 pub(super) fn same_gate(a: &str, b: &str) -> bool {
     let ((a, of), (b, other)) = (split(a), split(b));
     a == b && (of.is_none() || other.is_none() || of == other)
 }
 
-/// Whether this is a result of gate A: `pass`, or `fail:` and a number.
+/// Whether a text is a result of gate A: `pass`, or `fail:` and a number.
 pub(super) fn is_fidelity(text: &str) -> bool {
     let faults = text.strip_prefix("fail:");
     let is_number =
@@ -57,7 +57,7 @@ pub(super) fn is_fidelity(text: &str) -> bool {
     text == "pass" || faults.is_some_and(is_number)
 }
 
-/// Whether this is a result of gate B.
+/// Whether a text is a result of gate B.
 pub(super) fn is_presence(text: &str) -> bool {
     match text.split_once(':') {
         None => ["pass", "not_applicable"].contains(&text),
@@ -65,14 +65,14 @@ pub(super) fn is_presence(text: &str) -> bool {
     }
 }
 
-/// A proof that does not let a build be complete.
+/// The result of a gate that keeps a build from being complete.
 pub(super) struct Obstacle {
     pub(super) pointer: &'static str,
     pub(super) message: String,
 }
 
 impl BuildCheckpoint {
-    /// Whether gate B could not be looked for because the stack was down: that is never waived.
+    /// Whether gate B could not be checked because the stack was down. Such a block cannot be waived.
     pub(super) fn is_stack_down(&self) -> bool {
         let text = self.gate_b_presence.as_deref().unwrap_or_default();
         let why = text.split_once(':').filter(|(what, _)| *what == "blocked");
@@ -85,7 +85,7 @@ impl BuildCheckpoint {
         Some(issue.trim()).filter(|issue| !issue.is_empty())
     }
 
-    /// Gate A, where it does not let the build be complete.
+    /// Why gate A keeps the build from being complete, if it does.
     pub(super) fn fidelity_obstacle(&self) -> Option<Obstacle> {
         let text = self.gate_a_fidelity.as_deref()?;
         text.starts_with("fail:").then(|| Obstacle {
@@ -97,7 +97,7 @@ impl BuildCheckpoint {
         })
     }
 
-    /// Gate B, where it does not let the build be complete.
+    /// Why gate B keeps the build from being complete, if it does.
     pub(super) fn presence_obstacle(&self) -> Option<Obstacle> {
         let text = self.gate_b_presence.as_deref()?;
         let issue = self.waiver_issue();
@@ -125,7 +125,8 @@ impl BuildCheckpoint {
         })
     }
 
-    /// Where the pending gate stands that this text means; `None` when no pending gate is meant.
+    /// The index of the pending gate that a text means; `None` when it means no pending gate. Refused when it means
+    /// several.
     pub(super) fn pending_gate(&self, gate: &str) -> Result<Option<usize>> {
         let pending = &self.gates_pending;
         if let Some(at) = pending.iter().position(|other| other == gate) {

@@ -1,4 +1,4 @@
-//! The checkpoint of a build in the words all formats share.
+//! Converts between a build's checkpoint and the hand-off that all formats share.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ fn verification(build: &BuildCheckpoint) -> Option<VerificationItem> {
 }
 
 fn instructions(build: &BuildCheckpoint) -> Vec<String> {
-    // Of a build that goes on the plan says what is next.
+    // While a build continues, its plan gives the next step, so only a complete one has an instruction here.
     let mut all = Vec::new();
     if build.status() == Status::Complete {
         all.push("Update the roadmap (MVP-ROADMAP).".to_owned());
@@ -136,8 +136,8 @@ fn instructions(build: &BuildCheckpoint) -> Vec<String> {
     all
 }
 
-/// The checkpoint of a build with this hand-off, with the stamps of the first revision. It has no place
-/// for agents, notes, times of work and free decisions, and its status follows from what is left.
+/// Builds a checkpoint from a hand-off, with the stamps of the first revision. The format has no member for agents,
+/// notes, times of work and other decisions, and the status follows from what is left.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> BuildCheckpoint {
     let mut build = BuildCheckpoint {
         prd: handoff.task.clone(),
@@ -204,7 +204,7 @@ fn not_yet_in<'t>(build: &BuildCheckpoint, texts: impl Iterator<Item = &'t Strin
     texts.filter(|text| seen.insert(text)).cloned().collect()
 }
 
-/// The status that goes with what is left, as near to the wanted one as the rules allow.
+/// The status that fits what is left, as near to the wanted one as the rules allow.
 fn status_for(build: &BuildCheckpoint, wanted: &Status) -> BuildStatus {
     let left = build.open_workstreams().next().is_some() || !build.gates_pending.is_empty();
     let proven = build.fidelity_obstacle().is_none() && build.presence_obstacle().is_none();

@@ -1,18 +1,18 @@
-//! Where the checkpoints of builds are, the ids they are named by, and how one is recognised.
+//! Where the checkpoints of builds lie, how they are named, and how one is recognised.
 
 use std::path::Path;
 
 use crate::checkpoint::{Evidence, Key, Layout};
 use crate::json::Document;
 
-/// Where a project keeps the checkpoints of its builds: one file for each document, `{id}.json`.
+/// The folder in which a project keeps the checkpoints of its builds: one file for each document, `{id}.json`.
 pub const FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
 
 #[cfg(feature = "schema")]
 pub(super) const ID_PATTERN: &str = "^(PRD-[0-9]{3}|(EXEC|ADR|FIB|GAP|PERF|ISS)-[A-Za-z0-9._-]+)$";
 
-/// Whether a text is the id of a document: `PRD-` and three digits, or another of the prefixes and then
-/// letters, digits, `.`, `_` and `-`.
+/// Whether a text is the id of a document: `PRD-` and three digits, or one of the other prefixes and then letters,
+/// digits, `.`, `_` and `-`.
 pub(super) fn is_build_id(text: &str) -> bool {
     let Some((prefix, rest)) = text.split_once('-') else {
         return false;
@@ -29,7 +29,8 @@ pub(super) fn is_build_id(text: &str) -> bool {
     }
 }
 
-/// `{id}.json`. The protocol puts nothing aside and has no backups, so the library's names serve.
+/// Files are named `{id}.json`. The protocol has neither archives nor backups, so the library's names are used for
+/// both.
 pub(super) fn layout() -> Layout {
     Layout {
         key_in: Some(key_in),
@@ -59,7 +60,7 @@ const MEMBERS: &[&str] = &[
     "render_proof_waiver",
 ];
 
-/// Members that tell the format only of a file in its place.
+/// Members that identify the format only for a file in its usual folder.
 const USUAL: &[&str] = &[
     "status",
     "timestamp",
@@ -77,7 +78,7 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
     });
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".json");
-    // A project may name other files by the same ids: alone, a name is evidence only for a file that cannot be read.
+    // A project may use the same ids for other files, so a name alone is evidence only for a file that cannot be read.
     let named = stem.is_some_and(is_build_id) && (document.is_none() || !members.is_empty());
     let is_usual = |document: &Document| {
         let mut usual = USUAL.iter();

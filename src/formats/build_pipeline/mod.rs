@@ -36,7 +36,7 @@ use crate::checkpoint::{
 };
 use crate::json::{Code, Document, Identity};
 
-/// Where the members come from.
+/// The document that defines the members.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the build-pipeline protocol, Full Checkpoint Schema";
 
@@ -307,7 +307,7 @@ impl Checkpoint for BuildCheckpoint {
         ("/gates_pending/*", ItemState::Criterion),
     ];
     const WORK_HAS_IDS: bool = true;
-    /// Between two workstreams, or one and its gate, nothing is in progress.
+    /// Between two workstreams, or between a workstream and its gate, nothing is in progress.
     const TRANSIENT: &'static [(Code, &'static str)] =
         &[(Code::STATUS_RULE, "/in_progress_workstreams")];
     const INPUTS: &'static [Input] = spec::INPUTS;
@@ -318,11 +318,11 @@ impl Checkpoint for BuildCheckpoint {
         self.updated_at.as_ref().or(self.timestamp.as_ref())
     }
 
-    /// Sets `updated_at` in a file of the later revision, else `timestamp`; a file that has both gets
-    /// both. `created_at` stays as it is.
+    /// Sets `updated_at` in a file of the later revision, else `timestamp`; a file that has both gets both.
+    /// `created_at` is never changed.
     fn stamp(&mut self, now: DateTime<Utc>) {
         if self.is_later_revision() {
-            // Not coarser than the time of making, or a fresh checkpoint would be older than itself.
+            // Not coarser than `created_at`, or a fresh checkpoint would be updated before it was created.
             let finest = [&self.updated_at, &self.created_at]
                 .into_iter()
                 .flatten()
@@ -407,7 +407,7 @@ impl Checkpoint for BuildCheckpoint {
         Ok(())
     }
 
-    /// The display, the phase and the last gate: where the build stands, for the prompt.
+    /// The values for the prompt: the heading, the lists of workstreams and the remarks.
     fn message_values(&self, context: &RuleContext<'_>) -> Value {
         let spec = context.input::<ExecutionSpec>();
         let section = |(title, lines)| serde_json::json!({ "title": title, "lines": lines });
@@ -425,7 +425,7 @@ impl Checkpoint for BuildCheckpoint {
 }
 
 impl BuildCheckpoint {
-    /// The id of the document: `prd`, else what stands under a name seen elsewhere.
+    /// The id of the document: `prd`, else the value under another name that agents use.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         let elsewhere = [&self.prd_id, &self.spec_id, &self.id]
@@ -436,13 +436,13 @@ impl BuildCheckpoint {
             .or(elsewhere.filter_map(Value::as_str).next())
     }
 
-    /// Whether it has the stamps of the later revision.
+    /// Whether the file has the stamps of the later revision.
     fn is_later_revision(&self) -> bool {
         self.created_at.is_some() || self.updated_at.is_some()
     }
 
-    /// The time since the checkpoint was made, until it was complete or else until `now`; only the later
-    /// revision tells.
+    /// The time from the creation of the checkpoint until the build was complete, or until `now`. Only the later
+    /// revision states when it was created.
     fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let begun = self.created_at.as_ref()?.time()?.to_utc();
         let until = if states::is(self, &BuildStatus::Complete) {

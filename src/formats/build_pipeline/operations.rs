@@ -1,4 +1,4 @@
-//! What agents and supervisors report of a build.
+//! The operations that agents and supervisors report of a build.
 
 use super::artifacts;
 use super::gates::{gate_name, gate_workstream, is_fidelity, is_presence, same_gate};
@@ -15,7 +15,7 @@ use crate::quoted;
 const STACK_DOWN: &str = "a stack that is down is never waived; start it and look again";
 
 operations! {
-    /// The checkpoint is unchanged where one is refused.
+    /// Applies one operation; a refused one leaves the checkpoint unchanged.
     pub(super) fn apply(build: &mut BuildCheckpoint, context) takes OPERATIONS {
         WorkstreamAdd { id } => build.add_workstream(id)?,
         WorkstreamStart { id } => build.start_workstream(id, context.force)?,
@@ -53,7 +53,7 @@ operations! {
         },
         Heartbeat => build.stamp(context.now),
         Fail { text } => {
-            // Only one workstream in progress can be meant without being named.
+            // An unnamed workstream can be identified only when exactly one is in progress.
             let workstream = build.only_begun().map(str::to_owned);
             build.fail(workstream, text, context.force)?;
         },
@@ -70,7 +70,7 @@ operations! {
 }
 
 impl BuildCheckpoint {
-    /// Adds a workstream that the plan did not have to the pending ones.
+    /// Adds a workstream that was not in the plan to the pending ones.
     fn add_workstream(&mut self, id: &str) -> Result<()> {
         if states::is(self, &BuildStatus::Complete) {
             return Err(Error::refused("the build is complete; nothing joins it"));
@@ -86,10 +86,10 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Begins a pending workstream. The build is in progress then, and an error is gone: it was fixed.
+    /// Begins a pending workstream. The build is then in progress, and an error is cleared, since it was fixed.
     ///
-    /// A workstream that is in progress already goes on; should it be pending besides, it is so no more.
-    /// Forced, a dormant workstream is woken.
+    /// A workstream that is already in progress stays so, and is removed from the pending ones. When forced, a dormant
+    /// workstream is woken.
     fn start_workstream(&mut self, id: &str, force: bool) -> Result<()> {
         let in_progress = states::is(self, &BuildStatus::InProgress);
         if !in_progress {
@@ -116,9 +116,9 @@ impl BuildCheckpoint {
 
     /// Records that a workstream is done, with the files that it made.
     ///
-    /// The build stays in progress even when nothing else is: a gate, a pause, the next workstream or
-    /// completion follows. Where the gate of this workstream was passed before, it pauses. Of a workstream that is done
-    /// already the files are recorded that are new.
+    /// The build stays in progress even when no workstream is: a gate, a pause, the next workstream or completion
+    /// follows. If the gate of this workstream was passed before, the build pauses. For a workstream that is already
+    /// done, only new files are recorded.
     fn complete_workstream(&mut self, id: &str, files: &[String], force: bool) -> Result<()> {
         let bucket = self.bucket(id);
         let counts = bucket == Some(Bucket::InProgress)
@@ -134,12 +134,12 @@ impl BuildCheckpoint {
         if let Some(artifact) = artifact {
             self.artifacts.insert(id.to_owned(), artifact);
         }
-        // One that stood in another bucket besides is done as well.
+        // A workstream that was listed in another bucket besides is removed there.
         self.in_progress_workstreams.retain(|other| other != id);
         self.pending_workstreams.retain(|other| other != id);
         if bucket != Some(Bucket::Completed) {
             self.completed_workstreams.push(id.to_owned());
-            // Its gate may have been passed while it was in progress: then the build pauses for review now.
+            // Its gate may have been passed while it was in progress: then the build now pauses for review.
             let is_judged = self
                 .gates_passed
                 .iter()
@@ -154,7 +154,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Records that the build failed: what was in progress is pending again.
+    /// Records that the build failed. Workstreams in progress become pending again.
     fn fail(&mut self, workstream: Option<String>, message: &str, force: bool) -> Result<()> {
         states::check(self, &BuildStatus::Failed, force)?;
         if let Some(id) = &workstream {
@@ -177,7 +177,7 @@ impl BuildCheckpoint {
         self.error = Some(error);
     }
 
-    /// The workstream in progress, where there is only one.
+    /// The workstream in progress, if there is exactly one.
     fn only_begun(&self) -> Option<&str> {
         match self.in_progress_workstreams.as_slice() {
             [only] => Some(only),
@@ -185,13 +185,13 @@ impl BuildCheckpoint {
         }
     }
 
-    /// Leaves a pending workstream out of this run, and says why.
+    /// Makes a pending workstream dormant, and records why.
     fn leave_out(&mut self, id: &str, reason: &str) -> Result<()> {
         if self.bucket(id) != Some(Bucket::Pending) {
             return Err(self.not_among(id, Bucket::Pending));
         }
         self.pending_workstreams.retain(|pending| pending != id);
-        // The name that the file has.
+        // Uses the name of the list that the file already has.
         let list = match &mut self.skipped_workstreams {
             Some(older) if self.dormant_workstreams.is_none() => older,
             _ => self.dormant_workstreams.get_or_insert_default(),
@@ -202,18 +202,17 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Records that a gate was passed, such as `type-check (WS2)`; it takes the place of the pending gate
-    /// of that name.
+    /// Records that a gate was passed, such as `type-check (WS2)`, and removes the pending gate of that name.
     ///
-    /// `phase` becomes the current one; without it the number stays, for a gate does not tell which phase it ends. Where
-    /// nothing is in progress, the build pauses for a review. A gate that was passed already changes nothing else. Where it
-    /// is the gate that failed the build, its error is gone, and the build pauses.
+    /// `phase` becomes the current phase; without it the phase stays, since a gate does not state which phase it ends.
+    /// When no workstream is in progress, the build pauses for a review. A gate that was already passed changes nothing
+    /// else. If this gate failed the build, the error is cleared and the build pauses.
     fn pass_gate(&mut self, gate: &str, phase: Option<u32>, force: bool) -> Result<()> {
         let pending = self.pending_gate(gate)?;
         let is_passed = |passed: &String| same_gate(passed, gate);
         let again = pending.is_none() && self.gates_passed.iter().any(is_passed);
         if pending.is_none() && !again {
-            // `type-check (WS4)` after `type-check (WS2)`: one pending gate is passed for each.
+            // `type-check (WS4)` after `type-check (WS2)`: one pending gate is passed once for each workstream.
             let name = gate_name(gate);
             let mut passed = self.gates_passed.iter();
             if !passed.any(|passed| gate_name(passed) == name) {
@@ -223,10 +222,10 @@ impl BuildCheckpoint {
         let mended = states::is(self, &BuildStatus::Failed) && self.failed_at(gate);
         let failed = states::is(self, &BuildStatus::Failed) && !force && !mended;
         let paused = states::is(self, &BuildStatus::Paused) || mended;
-        // A gate mends no other failure: that error stays, and with it the state.
+        // Passing a gate fixes no other failure: that error stays, and the state with it.
         let pauses = !failed && self.in_progress_workstreams.is_empty();
         if again && !(pauses && states::is(self, &BuildStatus::InProgress)) {
-            // Reported again: it passed once.
+            // A repeated report: the gate is recorded once.
             self.enter_phase(phase);
             return Ok(());
         }
@@ -246,7 +245,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Whether the error is that of this gate, which its message names first.
+    /// Whether the error came from this gate, whose name begins the message.
     fn failed_at(&self, gate: &str) -> bool {
         let message = self.error.as_ref().and_then(|it| it.message.as_deref());
         message.is_some_and(|message| {
@@ -269,10 +268,10 @@ impl BuildCheckpoint {
         ))
     }
 
-    /// Records that a gate was not passed, also at the review of a paused build: the build failed, what was in progress
-    /// is pending again, and the gate is to be passed anew.
+    /// Records that a gate was not passed, also at the review of a paused build. The build has then failed, workstreams
+    /// in progress become pending again, and the gate must be passed again.
     ///
-    /// Where the error names no workstream, it is the one in the gate's own name, such as `type-check (WS2)`, else the
+    /// If the error names no workstream, it is the one in the gate's own name, such as `type-check (WS2)`, else the
     /// only one in progress. A completed workstream stays completed.
     fn fail_gate(&mut self, gate: &str, mut error: BuildError, force: bool) -> Result<()> {
         let is_named = |other: &String| gate_name(other) == gate_name(gate);
@@ -303,7 +302,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Pauses the build: what was in progress is pending again, and an error is gone.
+    /// Pauses the build: workstreams in progress become pending again, and an error is cleared.
     fn pause(&mut self, force: bool) -> Result<()> {
         states::check(self, &BuildStatus::Paused, force)?;
         self.put_back();
@@ -311,7 +310,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// What failed is fixed: the error is gone, and a build that had failed pauses until it goes on.
+    /// Clears the error, since the failure is fixed. A failed build then pauses until it continues.
     ///
     /// Without an error nothing changes.
     fn unblock(&mut self) {
@@ -325,7 +324,8 @@ impl BuildCheckpoint {
         self.status = status;
     }
 
-    /// Records that the build is complete. Forced or not, no workstream or gate is left and no proof stands against it.
+    /// Records that the build is complete. Even by force this needs every workstream and gate done and no proof against
+    /// it.
     fn complete(&mut self, force: bool) -> Result<()> {
         states::check(self, &BuildStatus::Complete, force)?;
         for (what, list) in [
@@ -350,7 +350,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Says which phase the build is in, where gates do not tell.
+    /// Sets the phase of the build, for when gates do not state it.
     fn set_phase(&mut self, name: &str, force: bool) -> Result<()> {
         let Some(phase) = states::phase(name) else {
             return Err(Error::refused(format!(
@@ -365,7 +365,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Records what the review came to, in place of an earlier attempt.
+    /// Records the result of the review, in place of an earlier attempt.
     fn record_review(&mut self, review: AdversarialReview) -> Result<()> {
         if let Some(verdict) = review
             .verdict
@@ -389,8 +389,8 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Records what came of gate A (`gate_a_fidelity`) or B (`gate_b_classification`, `gate_b_presence`). A complete
-    /// build must be complete with it.
+    /// Records the result of gate A (`gate_a_fidelity`) or B (`gate_b_classification`, `gate_b_presence`). Refused when
+    /// a complete build would no longer be complete with it.
     fn record_proof(&mut self, gate: &str, value: &str) -> Result<()> {
         let mut wanted = self.clone();
         let known = match gate {
@@ -429,13 +429,13 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Refuses proofs that stand against a complete build.
+    /// Refuses when gate A or B keeps the build from being complete.
     fn check_proofs(&self) -> Result<()> {
         let obstacle = self.fidelity_obstacle().or(self.presence_obstacle());
         obstacle.map_or(Ok(()), |obstacle| Err(Error::refused(obstacle.message)))
     }
 
-    /// Refuses a change that waives gate B while it is blocked by a stack that is down, in whatever way.
+    /// Refuses any change that waives gate B while it is blocked because the stack is down.
     pub(super) fn refuse_waiver(&self, before: &BuildCheckpoint) -> Result<()> {
         let presence = self.gate_b_presence.as_deref();
         let is_judged = presence.is_some_and(|text| {
@@ -447,7 +447,7 @@ impl BuildCheckpoint {
         Ok(())
     }
 
-    /// Waives gate B by an issue, unless it is blocked by a stack that is down.
+    /// Waives gate B by an issue. Refused while gate B is blocked because the stack is down.
     fn waive_render_proof(&mut self, reason: &str, issue: &str) -> Result<()> {
         if self.is_stack_down() {
             return Err(Error::refused(STACK_DOWN));
@@ -468,7 +468,7 @@ impl BuildCheckpoint {
         self.status = Some(status);
     }
 
-    /// Clears the error; what failed is pending again, should no list have it.
+    /// Clears the error. A failed workstream that is in no list becomes pending again.
     fn take_error(&mut self) {
         if let Some(failed) = self.failed_workstream().map(str::to_owned) {
             self.pending_workstreams.insert(0, failed);

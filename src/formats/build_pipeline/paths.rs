@@ -1,9 +1,9 @@
-//! Which texts of an artifact are paths of files.
+//! Decides which texts of an artifact are paths of files.
 //!
-//! Agents write paths, paths with a remark, and prose into the same lists. A sentence that is taken for a
-//! file is missing for ever, and makes its build stale for ever; so what is in doubt is no path.
+//! Agents write paths, paths with a remark, and prose into the same lists. A sentence taken for a file would be missing
+//! for ever and make its build stale for ever, so a doubtful text is no path.
 
-/// Files that are known by a name without an extension.
+/// File names without an extension that are recognised.
 const KNOWN: &[&str] = &[
     "Brewfile",
     "CODEOWNERS",
@@ -22,22 +22,22 @@ const KNOWN: &[&str] = &[
     "makefile",
 ];
 
-/// The path that a text of a list of files is: `src/a.rs`, `bin/run`, `src/a.rs (new)`.
+/// The path in an item of a list of files: `src/a.rs`, `bin/run`, `src/a.rs (new)`.
 pub(super) fn path_in(text: &str) -> Option<&str> {
     let path = without_remark(text.trim());
     let certain = has_extension(path) || KNOWN.contains(&file_name(path));
-    // `N/A` is short; folders end with a slash.
+    // `N/A` is too short; folders end with a slash.
     let likely = path.len() > 3 && path.contains('/') && !file_name(path).is_empty();
     (is_one_path(path) && (certain || likely)).then_some(path)
 }
 
-/// The same for a text that may be anything: a path without an extension cannot be distinguished from a branch.
+/// The path in a text that may be anything. It needs an extension, since `feature/labels` may be a branch.
 pub(super) fn certain_path_in(text: &str) -> Option<&str> {
     let certain = |path: &&str| has_extension(path) || KNOWN.contains(&file_name(path));
     path_in(text).filter(certain)
 }
 
-/// Whether a path stands for several: `*.test.ts`, `src/{a,b}.ts`.
+/// Whether a path matches several files: `*.test.ts`, `src/{a,b}.ts`.
 pub(super) fn is_pattern(path: &str) -> bool {
     path.contains(['*', '{', '}'])
 }
@@ -55,8 +55,8 @@ fn has_extension(path: &str) -> bool {
     })
 }
 
-/// One path, be it a pattern, and no address or sentence. Blanks may be in a path, but not in its first folder, and
-/// not where what stands before them is a path already.
+/// Whether a text is one path or pattern, and no URL or sentence. A path may contain spaces, but not in its first
+/// folder, and not if the part before the space is a path by itself.
 fn is_one_path(path: &str) -> bool {
     let foreign = |letter: char| letter.is_control() || matches!(letter, '"' | '`');
     if path.is_empty() || path.contains("://") || path.contains(foreign) {
@@ -69,7 +69,7 @@ fn is_one_path(path: &str) -> bool {
     }
 }
 
-/// A path without the remark behind it: `src/a.rs (new)`, `src/a.rs - the router`.
+/// A path without a trailing remark: `src/a.rs (new)`, `src/a.rs - the router`.
 fn without_remark(text: &str) -> &str {
     let Some((head, rest)) = text.split_once(char::is_whitespace) else {
         return text;

@@ -1,4 +1,4 @@
-//! Whether and where a build goes on, and what people are told of it.
+//! Decides whether and where a build continues, and renders its state for people.
 
 use super::error::UNSAID;
 use super::spec::{ExecutionSpec, SpecPhase};
@@ -8,9 +8,10 @@ use super::{BuildCheckpoint, BuildError, BuildStatus};
 use crate::checkpoint::{Checkpoint, ResumeDecision, ResumePlan, ResumeReason, RuleContext};
 
 impl BuildCheckpoint {
-    /// The last phase of the plan that is finished, as all before it are: no workstream of theirs is left.
+    /// The last phase of the plan that is finished together with all phases before it: none of their workstreams is
+    /// left.
     ///
-    /// `None` when there is none, or the checkpoint is further already.
+    /// `None` if there is none, or if the checkpoint is already at a later phase.
     pub(super) fn finished_phase(&self, spec: &ExecutionSpec) -> Option<u32> {
         let is_over =
             |id: &str| self.is_in(id, Bucket::Completed) || self.is_in(id, Bucket::Dormant);
@@ -24,18 +25,18 @@ impl BuildCheckpoint {
             .filter(|last| f64::from(*last) > current)
     }
 
-    /// The first phase of the plan with a workstream that is left.
+    /// The first phase of the plan that has an open workstream.
     fn open_phase<'s>(&self, spec: Option<&'s ExecutionSpec>) -> Option<&'s SpecPhase> {
         let is_open = |id: &str| self.open_workstreams().any(|open| open == id);
         let mut phases = spec?.phases.iter();
         phases.find(|phase| phase.workstreams.iter().any(|item| is_open(&item.id)))
     }
 
-    /// The phase that a build goes on with: the first of the plan with a workstream that is pending or in
-    /// progress. Without the plan the one after the current phase where that is finished (the build pauses
-    /// at its gate, or has not begun), else the current one.
+    /// The phase in which a build continues: the first of the plan with a workstream that is pending or in progress.
+    /// Without the plan it is the phase after the current one if the current one is finished (the build pauses at its
+    /// gate, or has not begun), else the current one.
     ///
-    /// `None` if nothing is left, or it is unknown.
+    /// `None` if nothing is left, or if the phase is unknown.
     #[allow(clippy::cast_precision_loss, reason = "phases are few")]
     pub(super) fn resume_phase(&self, spec: Option<&ExecutionSpec>) -> Option<f64> {
         self.open_workstreams().next()?;
@@ -54,8 +55,7 @@ impl BuildCheckpoint {
         })
     }
 
-    /// The workstream to begin with: of the phase that the build goes on with the one in progress, else
-    /// the one that is pending.
+    /// The workstream to begin with, in the phase in which the build continues: one in progress, else a pending one.
     pub(super) fn resume_workstream(&self, spec: Option<&ExecutionSpec>) -> Option<&str> {
         let phase = self.open_phase(spec);
         let in_phase =
@@ -63,7 +63,7 @@ impl BuildCheckpoint {
         self.open_workstreams().find(in_phase)
     }
 
-    /// What the build is called in a sentence.
+    /// The name of the build in a sentence.
     fn name(&self) -> &str {
         self.id().unwrap_or("the build")
     }
@@ -76,7 +76,7 @@ impl BuildCheckpoint {
         }
     }
 
-    /// The state of a build that goes on, as shown before it does:
+    /// The state of a build, rendered before it continues:
     ///
     /// ```text
     /// Resuming PRD-009 from Phase 2
@@ -88,8 +88,8 @@ impl BuildCheckpoint {
     ///   WS2: Service Layer
     /// ```
     ///
-    /// Titles come from the plan; without it ids stand alone. Workstreams in progress and dormant ones,
-    /// these with their reason, have lists of their own.
+    /// Titles come from the plan; without the plan only ids are listed. Workstreams in progress have their own list,
+    /// and so have dormant ones, with the reason.
     fn display(&self, spec: Option<&ExecutionSpec>) -> String {
         let mut text = self.heading(spec);
         for (title, lines) in self.sections(spec) {
@@ -108,7 +108,7 @@ impl BuildCheckpoint {
         format!("Resuming {}{}", self.name(), phase.unwrap_or_default())
     }
 
-    /// The lists of the display that have something in them, each under its title.
+    /// The non-empty lists of the display, each with its title.
     pub(super) fn sections(
         &self,
         spec: Option<&ExecutionSpec>,
@@ -137,7 +137,7 @@ impl BuildCheckpoint {
     }
 }
 
-/// `WS2: Service Layer`, or the id alone where the plan is not known.
+/// `WS2: Service Layer`, or the id alone without the plan.
 fn workstream_label(id: &str, spec: Option<&ExecutionSpec>) -> String {
     match spec.and_then(|spec| spec.title(id)) {
         Some(title) if !title.is_empty() => format!("{id}: {title}"),
@@ -145,7 +145,7 @@ fn workstream_label(id: &str, spec: Option<&ExecutionSpec>) -> String {
     }
 }
 
-/// What is said behind the display: the gate at which the build pauses, and what comes next.
+/// The remarks after the display: the gate at which the build pauses, and what comes next.
 pub(super) fn remarks(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> Vec<String> {
     let mut remarks = Vec::new();
     if build.resume_workstream(spec).is_none() {
@@ -170,7 +170,7 @@ pub(super) fn remarks(build: &BuildCheckpoint, spec: Option<&ExecutionSpec>) -> 
 
 pub(super) fn plan(build: &BuildCheckpoint, context: &RuleContext<'_>) -> ResumePlan {
     let spec = context.input::<ExecutionSpec>();
-    // What the hand-off alone would ask is asked here in the protocol's words.
+    // The plan starts empty, since this format asks its own questions.
     let mut plan = ResumePlan::of(&crate::checkpoint::Handoff::default());
     plan.decision = ResumeDecision::Continue;
     plan.files_to_review = build.files().into_iter().map(str::to_owned).collect();

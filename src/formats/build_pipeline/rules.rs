@@ -13,7 +13,7 @@ use crate::checkpoint::{all_present, any_present, is, present};
 use crate::json::{Code, pointer};
 
 impl BuildCheckpoint {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["prd", "status"];
 }
 
@@ -71,8 +71,8 @@ fn at_least(inspection: &mut Inspection<'_>, member: &str, number: Option<f64>, 
     }
 }
 
-/// A workstream stands in one bucket, once. The two names of the dormant bucket are one bucket, in which
-/// one that stands under both is twice.
+/// A workstream is listed in one bucket, once. The dormant bucket has two names; a workstream listed under both is
+/// listed twice.
 fn buckets(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (_, name, list) in build.lists() {
@@ -135,7 +135,7 @@ fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         return;
     };
     let begun = !build.in_progress_workstreams.is_empty();
-    // The rules for an unlisted status are unknown.
+    // No rules are known for an unlisted status.
     if matches!(status, BuildStatus::Other(_)) {
         return;
     }
@@ -180,7 +180,7 @@ fn complete(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     if let Some(obstacle) = build.fidelity_obstacle() {
         inspection.report(obstacle.pointer, Code::STATUS_RULE, obstacle.message);
     }
-    // What cannot be read of the waiver may be its issue.
+    // If the waiver is not fully readable, its unreadable part may be the issue.
     if let Some(obstacle) = build.presence_obstacle()
         && (inspection.is_whole("/render_proof_waiver") || build.is_stack_down())
     {
@@ -192,7 +192,7 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
     inspection.known("/verdict", review.verdict.as_ref());
     at_least(inspection, "/p0_count", review.p0_count, 0.0);
     at_least(inspection, "/p1_count", review.p1_count, 0.0);
-    // Counted from 1; where no review was needed, files have 0.
+    // Attempts count from 1; files have 0 where no review was needed.
     at_least(inspection, "/attempt", review.attempt, 0.0);
     if let Some(attempt) = review.attempt.filter(|attempt| *attempt > MOST_ATTEMPTS) {
         let message = format!("attempt {attempt}; there are at most {MOST_ATTEMPTS}");
@@ -208,7 +208,7 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
     }
 }
 
-/// The texts of the proofs A and B.
+/// The values of gates A and B.
 fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     let mut unknown = |member: &str, text: Option<&str>, known: bool, texts: &str| {
         if let Some(text) = text.filter(|_| !known) {
@@ -229,8 +229,8 @@ fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     );
 }
 
-/// The buckets together are the workstreams of the plan, and so are the gates, which are compared without the workstream
-/// that they were passed for.
+/// The buckets together hold the workstreams of the plan, and the two lists of gates the gates of the plan. Gates are
+/// compared without the workstream that they were passed for.
 fn all_of_plan(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
     let buckets = build.lists().map(|(_, name, list)| (name, list));
     let planned = spec.workstreams().map(|item| item.id.as_str()).collect();
@@ -272,14 +272,14 @@ fn all_of(
             }
         }
     }
-    // What could not be read may be what is missing.
+    // An unreadable item may be the missing one.
     for item in missing.into_iter().filter(|_| whole) {
         let message = format!("{item} of the execution spec is {is}");
         inspection.report(&format!("/{missing_at}"), Code::NOT_SUBSET, message);
     }
 }
 
-/// The stamps of either revision, and what a failed build requires.
+/// The stamps of either revision, and the error that a failed build requires.
 #[cfg(feature = "schema")]
 pub(super) fn conditions(schema: &mut schemars::Schema) {
     let later = ["created_at", "updated_at"];
@@ -292,7 +292,7 @@ pub(super) fn conditions(schema: &mut schemars::Schema) {
     );
 }
 
-/// Overriding a verdict needs a reason.
+/// An overridden verdict requires a reason.
 #[cfg(feature = "schema")]
 pub(super) fn review_conditions(schema: &mut schemars::Schema) {
     schema.insert("if".to_owned(), is("verdict", Verdict::Overridden.as_str()));

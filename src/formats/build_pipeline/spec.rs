@@ -1,4 +1,4 @@
-//! The plan of a build, which its checkpoint does not have.
+//! The plan of a build, which is kept outside its checkpoint.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub struct ExecutionSpec {
 #[serde(default)]
 #[non_exhaustive]
 pub struct SpecPhase {
-    /// Its number, from 1.
+    /// The number of the phase, from 1.
     pub n: u64,
     /// Its workstreams.
     pub workstreams: Vec<SpecWorkstream>,
@@ -40,7 +40,7 @@ pub struct SpecPhase {
 pub struct SpecWorkstream {
     /// Its id, such as `WS2`.
     pub id: String,
-    /// What it is called.
+    /// The title of the workstream.
     pub title: String,
 }
 
@@ -59,7 +59,7 @@ impl SpecPhase {
 }
 
 impl ExecutionSpec {
-    /// A plan of these phases and gates.
+    /// A plan with these phases and gates.
     pub fn new(
         phases: impl IntoIterator<Item = SpecPhase>,
         gates: impl IntoIterator<Item = impl Into<String>>,
@@ -75,7 +75,7 @@ impl ExecutionSpec {
         self.phases.iter().flat_map(|phase| &phase.workstreams)
     }
 
-    /// What a workstream is called.
+    /// The title of a workstream.
     #[must_use]
     pub fn title(&self, id: &str) -> Option<&str> {
         self.workstreams()
@@ -151,7 +151,7 @@ pub(super) fn start(start: &Start<'_>) -> Result<BuildCheckpoint> {
     Ok(checkpoint)
 }
 
-/// The plan of a build, from its file.
+/// Reads the plan of a build from its file.
 fn read(path: &Path, file: &CheckpointFile<'_>) -> Result<ExecutionSpec> {
     const LOOKS: &str =
         r#"{"phases": [{"n": 1, "workstreams": [{"id": "WS1", "title": "…"}]}], "gates": ["…"]}"#;

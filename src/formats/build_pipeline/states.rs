@@ -1,11 +1,11 @@
-//! The states of a build and the ways between them, and the numbers of its phases.
+//! The states of a build and the transitions between them, and the numbers of its phases.
 
 use super::{BuildCheckpoint, BuildStatus};
 use crate::checkpoint::{Error, Result, Status};
 
 impl BuildStatus {
-    /// The status that a text of another spelling means, such as `COMPLETE` or `in-progress`; the text
-    /// itself stays as it is.
+    /// The status that another spelling means, such as `COMPLETE` or `in-progress`. The text in the file is not
+    /// changed.
     #[must_use]
     pub fn understood(&self) -> Option<BuildStatus> {
         let BuildStatus::Other(text) = self else {
@@ -34,13 +34,13 @@ impl BuildStatus {
     }
 }
 
-/// Whether a build is in this state, in whatever spelling.
+/// Whether a build is in this state, in any spelling.
 pub(super) fn is(build: &BuildCheckpoint, status: &BuildStatus) -> bool {
     let understood = build.status.as_ref().and_then(BuildStatus::understood);
     understood.as_ref() == Some(status)
 }
 
-/// The state in the words all formats share.
+/// The state in terms common to all formats.
 pub(super) fn common(status: Option<&BuildStatus>) -> Status {
     let Some(status) = status else {
         return Status::NotStarted;
@@ -68,9 +68,9 @@ pub(super) fn check(build: &BuildCheckpoint, to: &BuildStatus, force: bool) -> R
     Err(Error::transition(from, to.as_str(), allowed))
 }
 
-/// A number for a person: without a fraction where it has none.
+/// A number as text, without a fraction if it is whole.
 pub(super) fn plain(number: f64) -> String {
-    // `Display` of a whole double has no fraction.
+    // `Display` prints a whole `f64` without a fraction.
     number.to_string()
 }
 
@@ -84,7 +84,7 @@ pub(super) fn phase(text: &str) -> Option<f64> {
         text[head.len()..].trim_start_matches([' ', '-', '_', ':'])
     });
     let number: f64 = rest.parse().ok()?;
-    // From 2^53 on a number in the file would be another than the one that was given.
+    // A number from 2^53 on may change when it is written.
     (0.0..9_007_199_254_740_992.0)
         .contains(&number)
         .then_some(number)

@@ -1,4 +1,4 @@
-//! Checkpoints of builds for property tests.
+//! Generates checkpoints of builds for property tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -14,7 +14,7 @@ use super::{
 use crate::checkpoint::Timestamp;
 use crate::checkpoint::arbitrary::{arbitrary, json_value};
 
-/// A workstream's bucket, where the build's status allows it, and what the workstream made.
+/// A workstream's bucket and its artifact; the bucket is used if the build's status allows it.
 fn workstream() -> impl Strategy<Value = (Bucket, Value)> {
     use Bucket::{Completed, Dormant, InProgress, Pending};
     (
@@ -165,7 +165,7 @@ fn put_workstreams(
     }
 }
 
-/// A complete build has proofs that let it be complete; a waived gate B has its waiver.
+/// Makes the proofs fit: a complete build passes both gates, and a waived gate B has its waiver.
 fn settle_proofs(build: &mut BuildCheckpoint, status: &BuildStatus) {
     if *status == BuildStatus::Complete {
         build.gate_a_fidelity = build
@@ -189,8 +189,7 @@ fn settle_proofs(build: &mut BuildCheckpoint, status: &BuildStatus) {
 }
 
 arbitrary! {
-    /// Each of the five statuses as often; 0 to 9 workstreams in the buckets that the status allows; the
-    /// stamps of the later revision 1 of 2; each of the proofs 3 of 10, where the status allows it. 1 of 5
-    /// artifacts is of any type.
+    /// The five statuses are equally frequent. 0 to 9 workstreams in the buckets that the status allows. 1 of 2 has the
+    /// stamps of the later revision; each proof 3 of 10, where the status allows it. 1 of 5 artifacts is of any type.
     BuildCheckpoint => build_checkpoint();
 }

@@ -2,7 +2,7 @@
 
 use super::{BuildCheckpoint, artifacts, gates};
 
-/// Where a workstream is.
+/// The list that a workstream is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bucket {
     /// Done.
@@ -11,12 +11,12 @@ pub(super) enum Bucket {
     InProgress,
     /// Not begun.
     Pending,
-    /// Left out of this run.
+    /// Not part of this run.
     Dormant,
 }
 
 impl Bucket {
-    /// The bucket in a word.
+    /// The name of the bucket in a sentence.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Bucket::Completed => "completed",
@@ -28,7 +28,7 @@ impl Bucket {
 }
 
 impl BuildCheckpoint {
-    /// The lists of workstreams by their names in the file.
+    /// The lists of workstreams with their names in the file.
     pub(super) fn lists(&self) -> [(Bucket, &'static str, &[String]); 5] {
         [
             (
@@ -59,7 +59,7 @@ impl BuildCheckpoint {
         ]
     }
 
-    /// The bucket that a workstream is in; of several, which breaks a rule, the first.
+    /// The bucket that a workstream is in. If it is in several, which breaks a rule, the first.
     pub(super) fn bucket(&self, id: &str) -> Option<Bucket> {
         self.buckets_of(id).next()
     }
@@ -80,7 +80,7 @@ impl BuildCheckpoint {
         self.buckets_of(id).any(|of| of == bucket)
     }
 
-    /// Takes a workstream out of the dormant ones, under either name, with the artifact that said so.
+    /// Removes a workstream from the dormant ones, under either name, with the artifact that marked it as dormant.
     pub(super) fn wake(&mut self, id: &str) {
         let lists = [&mut self.dormant_workstreams, &mut self.skipped_workstreams];
         for list in lists.into_iter().flatten() {
@@ -89,7 +89,7 @@ impl BuildCheckpoint {
         artifacts::forget_dormant(self, id);
     }
 
-    /// The workstreams that are left out of this run, under either name.
+    /// The workstreams that are not part of this run, under either name.
     pub fn dormant(&self) -> impl Iterator<Item = &str> {
         let newer = self.dormant_workstreams.iter().flatten();
         let older = self.skipped_workstreams.iter().flatten();
@@ -100,8 +100,8 @@ impl BuildCheckpoint {
         newer.chain(older.filter(twice)).map(String::as_str)
     }
 
-    /// The workstreams that are left: those in progress, then the one that failed where no bucket has it,
-    /// then those that are pending.
+    /// The workstreams that are left: those in progress, then the failed one if no bucket has it, then the pending
+    /// ones.
     pub fn open_workstreams(&self) -> impl Iterator<Item = &str> {
         let begun = self.in_progress_workstreams.iter().map(String::as_str);
         begun
@@ -109,8 +109,8 @@ impl BuildCheckpoint {
             .chain(self.pending_workstreams.iter().map(String::as_str))
     }
 
-    /// The workstream that failed, where no bucket has it: the protocol's own example of a failure leaves
-    /// it so. It is to be done all the same.
+    /// The workstream that failed, if no bucket has it. The protocol's own example of a failure has it in none; it
+    /// still has to be done.
     #[must_use]
     pub fn failed_workstream(&self) -> Option<&str> {
         let id = self.error.as_ref()?.workstream.as_deref()?;
@@ -118,14 +118,14 @@ impl BuildCheckpoint {
         is_lost.then_some(id)
     }
 
-    /// Workstreams that are done, and all of them without the dormant ones.
+    /// The number of done workstreams, and of all but the dormant ones.
     pub(super) fn counts(&self) -> (u64, u64) {
         let done = self.completed_workstreams.len();
         let whole = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         (whole(done), whole(done + self.open_workstreams().count()))
     }
 
-    /// Puts what is in progress back to the head of what is pending.
+    /// Moves workstreams in progress back to the head of the pending ones.
     pub(super) fn put_back(&mut self) {
         let failed = self.failed_workstream().map(str::to_owned);
         let mut pending = std::mem::take(&mut self.in_progress_workstreams);

@@ -20,14 +20,14 @@ use crate::checkpoint::{Inspection, SchemaVersion, Timestamp};
 /// The name of the format.
 pub const FORMAT: &str = "builder-state";
 
-/// The page to give an agent whose checkpoint is in a host file.
+/// The page for an agent whose checkpoint is in a host file.
 pub(crate) const GUIDE: &str = include_str!("guide.md");
 
-/// Where the members come from.
+/// The document that defines the members.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the builder-state protocol, Checkpoint Location";
 
-/// What is judged of a place that has a checkpoint.
+/// The members that are checked in an object that holds a checkpoint.
 #[cfg(feature = "schema")]
 const JUDGED_IN_SLOTS: &[&str] = &["checkpoint"];
 
@@ -155,7 +155,7 @@ pub struct AdhocTask {
     pub checkpoint: Option<TaskCheckpoint>,
 }
 
-/// The members that are judged; the others are the builder's own, in whatever types it has them.
+/// The members that are checked. All others belong to the builder and may have any type.
 #[cfg(feature = "schema")]
 impl BuilderState {
     const JUDGED: &'static [&'static str] = &[
@@ -168,7 +168,7 @@ impl BuilderState {
 }
 
 impl BuilderState {
-    /// Reports what breaks the rules of the host file and of every checkpoint in it.
+    /// Reports violations of the host file and of every checkpoint in it.
     pub fn inspect(&self, inspection: &mut Inspection<'_>) {
         inspection.timestamp("/lastHeartbeat", self.last_heartbeat.as_ref());
         if let Some(prd) = &self.active_prd {

@@ -1,4 +1,4 @@
-//! The evidence that a file is a host file.
+//! Recognises the host file of a builder.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn has(node: Node<'_>, member: &str, kind: Kind) -> bool {
     node.get(member).is_some_and(|node| node.kind() == kind)
 }
 
-/// A builder-state host file.
+/// The evidence that a file is a `builder-state` host file.
 pub(crate) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let name = path
         .file_name()
@@ -37,12 +37,12 @@ pub(crate) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
             }
         }
     }
-    // The name alone is evidence only of what cannot be read.
+    // For a readable file the name alone is no evidence.
     let is_empty = |member: &str| root_of(document).is_some_and(|root| root.get(member).is_none());
     let name = name.filter(|_| !members.is_empty() || !SLOTS.into_iter().all(is_empty));
     let mut evidence = Evidence::gather(name, &members)?;
-    // A checkpoint in one of its places is more than any number of members that stand beside it, unless these are a
-    // whole checkpoint too: then it is ambiguous which of the two is meant.
+    // A checkpoint in one of the slots outweighs any members of a task checkpoint at the top level, unless these are a
+    // complete checkpoint too: then the file is ambiguous.
     if let Some(document) = document.filter(|document| has_checkpoint(document.root()))
         && let Some(other) = TaskCheckpoint::recognise(path, Some(document))
     {
@@ -58,14 +58,14 @@ pub(crate) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
     Some(evidence)
 }
 
-/// The places of checkpoints; in a host between two tasks they are null.
+/// The members that can hold a checkpoint; between two tasks they are null.
 const SLOTS: [&str; 4] = ["activePrd", "activeWork", "adhocQueue", "checkpoint"];
 
 fn root_of(document: Option<&Document>) -> Option<Node<'_>> {
     document.map(Document::root)
 }
 
-/// Whether a checkpoint stands in one of the places of a host.
+/// Whether one of the slots of a host file holds a checkpoint.
 fn has_checkpoint(root: Node<'_>) -> bool {
     let holds = |node: Node<'_>| has(node, "checkpoint", Kind::Object);
     let queue = root.get("adhocQueue");

@@ -1,4 +1,4 @@
-//! The places of a host file where a checkpoint may be.
+//! The slots of a host file, which can hold a checkpoint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,15 +10,15 @@ use crate::json::{Document, Kind, Node, quoted_short};
 /// The code of the error that a host file has no such slot.
 pub(crate) const NO_SUCH_SLOT: &str = "no-such-slot";
 
-/// Which checkpoint of a host file is meant.
+/// The name of a slot: which checkpoint of a host file is meant.
 ///
-/// As a key of a store a slot reads `active`, `adhoc:ID`, `top` or, seldom, `active-prd`.
+/// As a key of a store it reads `active`, `adhoc:ID`, `top` or, rarely, `active-prd`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Slot {
     /// The active task: `activeWork`, else `activePrd`.
     Active,
-    /// A checkpoint that was left in `activePrd` beside that of `activeWork`.
+    /// A checkpoint left in `activePrd` beside the checkpoint of `activeWork`.
     FormerActive,
     /// The task of `adhocQueue` with this id.
     Adhoc(String),
@@ -54,19 +54,19 @@ impl FromStr for Slot {
     }
 }
 
-/// One place of a host file, as it is now.
+/// One slot of a host file and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SlotPlace {
-    /// Which place.
+    /// The name of the slot.
     pub slot: Slot,
-    /// The JSON pointer of its checkpoint, whether or not there is one.
+    /// The JSON pointer of its checkpoint, even if it holds none.
     pub pointer: String,
-    /// Whether there is a checkpoint. `null` is none.
+    /// Whether the slot holds a checkpoint. `null` is none.
     pub occupied: bool,
-    /// The task the checkpoint is for: the current story, the work's or the ad-hoc task's id.
+    /// The task of the checkpoint: the current story, or the id of the work or ad-hoc task.
     pub task: Option<String>,
-    /// What is to be done, from the host's fields.
+    /// The description of the task, from the host's fields.
     pub description: Option<String>,
 }
 
@@ -87,7 +87,7 @@ impl SlotPlace {
     ///
     /// # Errors
     ///
-    /// When the id of an ad-hoc task cannot be a key.
+    /// [`ErrorKind::InvalidKey`] when the id of an ad-hoc task cannot be a key.
     pub fn key(&self) -> Result<Key> {
         Key::new(self.slot.to_string())
     }
@@ -98,12 +98,12 @@ fn text(node: Node<'_>, member: &str) -> Option<String> {
     (!is_blank(&text)).then_some(text)
 }
 
-/// The first of these members that says something: hosts do not agree on the names of their own fields.
+/// The first of these members that is not blank. Hosts use different names for these fields.
 fn first_text(node: Node<'_>, members: &[&str]) -> Option<String> {
     members.iter().find_map(|member| text(node, member))
 }
 
-/// An id, which some hosts write as a number.
+/// The id of an object. Some hosts write it as a number.
 fn id(node: Node<'_>) -> Option<String> {
     match node.get("id")? {
         number if number.kind() == Kind::Number => Some(number.raw().to_owned()),
@@ -118,8 +118,7 @@ fn prd_id(prd: Node<'_>) -> Option<String> {
 
 const DESCRIPTION: &[&str] = &["description", "title", "name"];
 
-/// What the host says of the task it is at, apart from its document and its queue: `currentTask`, a text
-/// or an object.
+/// The id and description of the task in `currentTask`, which may be a text or an object.
 fn current_task(root: Node<'_>) -> (Option<String>, Option<String>) {
     let Some(task) = object(root, "currentTask") else {
         return (None, text(root, "currentTask"));
@@ -133,11 +132,11 @@ fn object<'d>(node: Node<'d>, member: &str) -> Option<Node<'d>> {
 }
 
 impl Slot {
-    /// All places of a host file, in the order active, ad hoc, top.
+    /// Lists all slots of a host file, in the order active, ad hoc, top.
     ///
-    /// `activeWork` stands for the active task where it is present, unless `activePrd` has a checkpoint
-    /// and `activeWork` never had one. Where both have one, that of `activePrd` has a slot of its own.
-    /// The top level is a place only where a checkpoint is there, or nothing else is.
+    /// The active task is `activeWork` if that is present, unless `activePrd` has a checkpoint and `activeWork` never
+    /// had one. If both have one, `activePrd` becomes a slot of its own. The top level is a slot only if it holds a
+    /// checkpoint, or if there is no other slot.
     #[must_use]
     pub fn places(host: &Document) -> Vec<SlotPlace> {
         let root = host.root();
@@ -183,7 +182,7 @@ impl Slot {
         }
         let mut top = SlotPlace::new(Slot::Top, "", root);
         if top.occupied || places.is_empty() {
-            // The active task's own names, where the host has one.
+            // Uses the names of the active task, if the host has one.
             let active = places.iter().find(|place| place.slot == Slot::Active);
             let task = active.and_then(|place| place.task.clone());
             let task = task.or(task_at_hand);
@@ -195,12 +194,12 @@ impl Slot {
         places
     }
 
-    /// The place of this slot.
+    /// Finds this slot in a host file.
     ///
     /// # Errors
     ///
-    /// The code `no-such-slot` when the host file has none, [`ErrorKind::Ambiguous`] when two
-    /// ad-hoc tasks have the id.
+    /// The code `no-such-slot` when the host file has no such slot, [`ErrorKind::Ambiguous`] when two ad-hoc tasks have
+    /// the id.
     pub fn find(&self, host: &Document) -> Result<SlotPlace> {
         let places = Slot::places(host);
         let mut fitting = places.iter().filter(|place| place.slot == *self);
@@ -227,12 +226,11 @@ impl Slot {
         }
     }
 
-    /// The slot meant when none is named: the only one with a checkpoint, else the active task,
-    /// else the only one there is.
+    /// The slot to use when no slot is named: the only one with a checkpoint, else the active task, else the only one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Ambiguous`] when more than one fits.
+    /// [`ErrorKind::Ambiguous`] when several fit.
     pub fn only(host: &Document) -> Result<Slot> {
         let places = Slot::places(host);
         let occupied: Vec<_> = places.iter().filter(|place| place.occupied).collect();
@@ -252,7 +250,7 @@ impl Slot {
     }
 }
 
-/// A sentence from what the host has on its document.
+/// Describes the current document from the fields of the host.
 fn describe_prd(prd: Node<'_>) -> Option<String> {
     let file = text(prd, "file");
     let title = first_text(prd, &["title", "name"]);
@@ -313,7 +311,7 @@ mod tests {
                 "active-prd /activePrd/checkpoint true"
             ]
         );
-        // Deleting the one does not bring the other back in its place.
+        // Deleting one checkpoint does not bring the other into its slot.
         let deleted = r#"{"activePrd":{"checkpoint":{}},"activeWork":{"checkpoint":null}}"#;
         assert_eq!(slots(deleted)[0], "active /activeWork/checkpoint false");
         let former = r#"{"activePrd":{"checkpoint":{}},"activeWork":{}}"#;

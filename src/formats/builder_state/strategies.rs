@@ -1,4 +1,4 @@
-//! Host files of builders for property tests.
+//! Generates builders' host files for property tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -33,7 +33,7 @@ prop_compose! {
 }
 
 arbitrary! {
-    /// 0 to 3 finished and as many pending stories, one of them current; a checkpoint 3 times of 4.
+    /// 0 to 3 finished stories and 0 to 3 pending ones, plus a current one; a checkpoint 3 of 4.
     ActivePrd => (
         "PRD-[0-9]{3}",
         story(),
@@ -51,7 +51,7 @@ arbitrary! {
             checkpoint,
         });
 
-    /// A work with its title and, every other time, a description; a checkpoint 3 times of 4.
+    /// Work with a title and, 1 of 2, a description; a checkpoint 3 of 4.
     ActiveWork => (
         story(),
         title(),
@@ -65,7 +65,7 @@ arbitrary! {
             checkpoint,
         });
 
-    /// A task of the queue; a checkpoint every other time.
+    /// A task of the queue; a checkpoint 1 of 2.
     AdhocTask => (
         "adhoc-[0-9]{3}",
         title(),
@@ -79,7 +79,7 @@ arbitrary! {
             checkpoint,
         });
 
-    /// A host file: a requirements document in work 3 times of 4, work in the later place 1 of 4, 0 to 2
-    /// tasks in the queue, all with different ids; a checkpoint at the top level 1 of 5.
+    /// A host file: a requirements document 3 of 4, `activeWork` 1 of 4, 0 to 2 tasks in the queue with different ids;
+    /// a checkpoint at the top level 1 of 5.
     BuilderState => builder_state();
 }

@@ -1,4 +1,4 @@
-//! The common view of a sitebuilder's checkpoint.
+//! Converts between a sitebuilder's checkpoint and the hand-off that all formats share.
 
 use chrono::{DateTime, Utc};
 
@@ -8,7 +8,7 @@ use crate::checkpoint::{DoneItem, Handoff, OpenItem, Status, Timestamp, Verifica
 use crate::formats::Number;
 use crate::is_blank;
 
-/// The type of an error that was reported without one.
+/// The type of an error reported without one.
 pub(super) const BLOCKER: &str = "blocker";
 
 pub(super) fn status(checkpoint: &SitebuilderCheckpoint) -> Status {
@@ -48,11 +48,11 @@ pub(super) fn handoff(checkpoint: &SitebuilderCheckpoint) -> Handoff {
         ..Handoff::default()
     };
     if checkpoint.state() == Some(TaskStatus::Complete) {
-        // Exactly the open criteria are left.
+        // In a complete task only the open criteria are left.
         view.in_progress.clear();
         view.pending = owned(checkpoint.open_criteria());
     } else {
-        // One whose id is complete elsewhere, too: the agent that takes it for done says so.
+        // A subtask whose id is complete in another entry is listed as well; the next agent can report it done.
         let open = items
             .iter()
             .filter(|item| !item.is(&SubtaskStatus::Complete));
@@ -71,7 +71,8 @@ fn owned(texts: Vec<&str>) -> Vec<String> {
     texts.into_iter().map(str::to_owned).collect()
 }
 
-/// Outputs are often relative to a folder further down: the file they name is in the lists.
+/// A finished subtask. Its output is often relative to a subfolder, so the full path is looked up in the lists of
+/// files.
 fn done(item: &Subtask, checkpoint: &SitebuilderCheckpoint) -> DoneItem {
     let mut done = DoneItem::new(checkpoint.subtasks.name(item));
     if let Some(output) = item.output.as_deref().filter(|output| !output.is_empty()) {
@@ -91,7 +92,7 @@ fn done(item: &Subtask, checkpoint: &SitebuilderCheckpoint) -> DoneItem {
     done
 }
 
-/// The errors in the way: those that block, and of a blocked task those that do not say.
+/// The errors that block, and in a blocked task also those that do not state whether they do.
 fn blockers(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
     let blocked = checkpoint.state() == Some(TaskStatus::Blocked);
     let blocks = |error: &&TaskError| error.blocking.unwrap_or(blocked);
@@ -170,7 +171,7 @@ fn instructions(checkpoint: &SitebuilderCheckpoint) -> Vec<String> {
     lines
 }
 
-/// The counts, where the list of subtasks is not complete.
+/// A sentence with the counts, if not all subtasks are listed.
 fn counts(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
     let subtasks = &checkpoint.subtasks;
     let (total, completed) = (subtasks.total?, subtasks.completed?);
@@ -187,7 +188,7 @@ fn counts(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
     ))
 }
 
-/// The subtasks that failed before.
+/// A sentence with the subtasks that failed.
 fn failures(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
     let subtasks = &checkpoint.subtasks;
     let failed: Vec<_> = subtasks
@@ -199,7 +200,7 @@ fn failures(checkpoint: &SitebuilderCheckpoint) -> Option<String> {
     (!failed.is_empty()).then(|| format!("These subtasks failed before: {}", failed.join(", ")))
 }
 
-/// A checkpoint with this hand-off. It has no place for decisions, a phase and earlier agents.
+/// Builds a checkpoint from a hand-off. The format has no member for decisions, a phase and earlier agents.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> SitebuilderCheckpoint {
     let stamp = Timestamp::like(handoff.updated_at.as_ref(), now);
     let mut items: Vec<Subtask> = Vec::new();

@@ -1,4 +1,4 @@
-//! What the command takes for a first checkpoint.
+//! The inputs that the command takes for a first checkpoint.
 
 use std::collections::HashSet;
 

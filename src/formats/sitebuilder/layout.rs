@@ -1,5 +1,5 @@
-//! The protocol's file names: `{agent}-{task_id}.json`, and `…-complete.json` for an archive; and the evidence that a file
-//! is a sitebuilder's checkpoint.
+//! The protocol's file names, `{agent}-{task_id}.json` and `…-complete.json` for an archive, and how a sitebuilder's
+//! checkpoint is recognised.
 
 use std::path::Path;
 
@@ -22,12 +22,12 @@ pub(super) fn layout() -> Layout {
     }
 }
 
-/// The id of a run of a task that begins at this time.
+/// The id of a run of a task that began at this time.
 pub(super) fn checkpoint_id(agent: &str, task_id: &str, at: DateTime<Utc>) -> String {
     format!("{agent}-{task_id}-{}", at.format("%Y%m%d-%H%M%S"))
 }
 
-/// The key is the name, unless that would read as an archive: then the last character is encoded.
+/// The file name of a key. If it would read like an archive, its last character is encoded.
 fn file_name(key: &Key) -> Result<String> {
     let name = (Layout::default().file_name)(key)?;
     let Some(stem) = name.strip_suffix(ENDING).filter(|stem| is_complete(stem)) else {
@@ -48,17 +48,17 @@ fn role(name: &str) -> FileRole {
     } else if let FileRole::Archive = (Layout::default().role)(name) {
         FileRole::Archive
     } else {
-        // Agent and task are joined by what both may hold: which is which stands in the content.
+        // Agent and task are joined by `-`, which both may contain, so only the content states which is which.
         FileRole::Current(None)
     }
 }
 
-/// Whether a stem is that of a completed checkpoint, perhaps with the store's own counter.
+/// Whether a stem names a completed checkpoint, with or without the store's counter.
 fn is_complete(stem: &str) -> bool {
     stem_of_complete(stem).is_some()
 }
 
-/// The stem of the checkpoint that was archived.
+/// The stem of the checkpoint that was archived under this stem.
 fn stem_of_complete(stem: &str) -> Option<&str> {
     let (start, tail) = match stem.strip_suffix(COMPLETE) {
         Some(start) => (start, ""),
@@ -71,7 +71,7 @@ fn stem_of_complete(stem: &str) -> Option<&str> {
 fn key_in(document: &Document) -> Option<Key> {
     let text = |name: &str| {
         let node = document.root().get(name)?;
-        // An id that is a number is read by its digits.
+        // An id written as a number is read by its digits.
         let digits = || matches!(node.kind(), Kind::Number).then(|| node.raw().to_owned());
         node.as_str().map(|text| text.into_owned()).or_else(digits)
     };
@@ -81,12 +81,12 @@ fn key_in(document: &Document) -> Option<Key> {
 fn archive_stem(stem: &str, archive: Archive, now: DateTime<Utc>) -> String {
     match archive {
         Archive::Complete => format!("{stem}{COMPLETE}"),
-        // The protocol puts nothing else aside; the library's own names mark it.
+        // The protocol archives only complete tasks, so other archives get the library's names.
         other => (Layout::default().archive_stem)(stem, other, now),
     }
 }
 
-/// Whether a file bears the name that goes with its content.
+/// Whether the file name fits the agent and task in the content.
 fn is_named_after(name: &str, document: &Document) -> bool {
     let Some(key) = key_in(document) else {
         return false;
@@ -110,7 +110,7 @@ const DISTINCTIVE: &[&str] = &[
     "resume_instructions",
 ];
 
-/// Members that tell the format only of a file in its place.
+/// Members that identify the format only for a file in its usual folder.
 const USUAL: &[&str] = &["agent", "status", "updated_at", "heartbeat"];
 
 pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evidence> {
@@ -133,7 +133,7 @@ pub(super) fn recognise(path: &Path, document: Option<&Document>) -> Option<Evid
         let there = DISTINCTIVE.iter().filter(|name| root.get(name).is_some());
         there.copied().collect()
     });
-    // One member alone could be anybody's.
+    // Other formats may have one of these members, so one alone is not enough.
     if named.is_none() && members.len() < 2 {
         return None;
     }

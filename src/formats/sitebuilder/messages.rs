@@ -1,4 +1,4 @@
-//! The protocol's own texts, filled in from the checkpoint.
+//! The protocol's messages, rendered from a checkpoint.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub const STATUS_HEADING: &str = "\
 |-------|------|----------|-------------|--------|
 ";
 
-/// The library's own words for where to go on.
+/// The instruction that the library writes itself.
 pub(super) fn continue_from(start: &str) -> String {
     format!("Continue from {start}")
 }
@@ -41,7 +41,7 @@ impl SitebuilderCheckpoint {
         text.trim_end().to_owned()
     }
 
-    /// What templates see as `own`.
+    /// The values that templates see as `own`.
     pub(super) fn values(&self) -> Value {
         let subtasks: Vec<_> = self
             .subtasks
@@ -58,14 +58,14 @@ impl SitebuilderCheckpoint {
         })
     }
 
-    /// The command with which a supervisor has an agent of the same type go on.
+    /// The command with which a supervisor lets an agent of the same type continue.
     #[must_use]
     pub fn dispatch_command(&self) -> String {
         let agent = self.agent.as_deref().unwrap_or("{type}");
         format!("/dispatch-sitebuilder {agent} --resume")
     }
 
-    /// How to go on: what the agent before left, else where it was.
+    /// How to continue: the instructions of the previous agent, else the place where it stopped.
     #[must_use]
     pub fn continuation(&self) -> String {
         if let Some(left) = self.resume_instructions.as_ref().filter(|t| !t.is_empty()) {
@@ -110,7 +110,7 @@ impl SitebuilderCheckpoint {
         };
         let age = now.signed_duration_since(time);
         match age.num_minutes() {
-            // A clock that is ahead, not an age.
+            // A stamp ahead of the clock has no age.
             _ if age < -crate::checkpoint::FUTURE_TOLERANCE => stamp.to_string(),
             0 => "just now".to_owned(),
             minutes @ 1..60 => format!("{minutes} min ago"),
@@ -120,7 +120,7 @@ impl SitebuilderCheckpoint {
     }
 }
 
-/// Without counts the percentage is unknown, not 0 %.
+/// The percentage as text; without counts it is unknown, not 0 %.
 fn percent_text(percent: Option<u8>) -> String {
     percent.map_or_else(|| "unknown".to_owned(), |percent| format!("{percent}%"))
 }

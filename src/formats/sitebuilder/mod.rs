@@ -34,7 +34,7 @@ use crate::checkpoint::{
 };
 use crate::json::{Document, Identity};
 
-/// Where the members come from.
+/// The document that defines the members.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the sitebuilder protocol, Checkpoint Schema";
 
@@ -64,7 +64,7 @@ open_enum! {
     }
 }
 
-/// A state as its protocol spells it: agents write `COMPLETED`, `In Progress` and `in-progress` as well.
+/// Normalises the spelling of a state: agents also write `COMPLETED`, `In Progress` and `in-progress`.
 fn spelled(text: &str) -> String {
     let word = text.trim().to_lowercase().replace(['-', ' '], "_");
     match word.as_str() {
@@ -74,9 +74,9 @@ fn spelled(text: &str) -> String {
 }
 
 impl TaskStatus {
-    /// The listed state that the text means; `None` if that is unknown.
+    /// The listed state that the text means; `None` if it means none.
     ///
-    /// Understood are the listed words in capitals, with `-` or a space for `_`, and `completed` and `done`.
+    /// Also accepted are the listed words in capitals or with `-` or a space for `_`, and `completed` and `done`.
     #[must_use]
     pub fn meaning(&self) -> Option<TaskStatus> {
         let meant = TaskStatus::from(spelled(self.as_str()).as_str());
@@ -85,7 +85,7 @@ impl TaskStatus {
 }
 
 impl SubtaskStatus {
-    /// The listed state that the text means, by [`TaskStatus::meaning`].
+    /// The listed state that the text means; see [`TaskStatus::meaning`].
     #[must_use]
     pub fn meaning(&self) -> Option<SubtaskStatus> {
         let meant = SubtaskStatus::from(spelled(self.as_str()).as_str());
@@ -228,7 +228,7 @@ pub struct Subtask {
 }
 
 impl Subtask {
-    /// Whether it has this state, in whatever spelling.
+    /// Whether the subtask has this state, in any spelling.
     fn is(&self, state: &SubtaskStatus) -> bool {
         let meaning = self.status.as_ref().and_then(SubtaskStatus::meaning);
         meaning.as_ref() == Some(state)
@@ -339,8 +339,8 @@ impl Checkpoint for SitebuilderCheckpoint {
         self.updated_at = Some(self.new_stamp(now));
     }
 
-    /// A heartbeat is no progress: a change of the heartbeat alone leaves `updated_at` as it is, so
-    /// that an agent which is alive without progress differs from one that makes progress.
+    /// A heartbeat is no progress: a change of the heartbeat alone leaves `updated_at` unchanged. This distinguishes an
+    /// agent that is only alive from one that makes progress.
     fn stamp_change(&mut self, before: Option<&Self>, now: DateTime<Utc>) {
         if !before.is_some_and(|before| self.is_heartbeat(before)) {
             self.stamp(now);
@@ -357,7 +357,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         each_once(self.files_created.iter().chain(&self.files_modified))
     }
 
-    /// The supervisor of the protocol compares what was changed, not what was made.
+    /// The protocol's supervisor compares changed files, not created ones.
     fn exclusive_files(&self) -> Vec<&str> {
         self.files_modified.iter().map(String::as_str).collect()
     }
@@ -374,7 +374,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         pulse::pulse(self)
     }
 
-    /// Late at 10 minutes without a signal, when the session counts as ended too; stalled at 30.
+    /// Late at 10 minutes without a signal, when the session also counts as ended; stalled at 30.
     fn thresholds() -> Thresholds {
         Thresholds {
             session_timeout: Some(SESSION_TIMEOUT),
@@ -386,7 +386,7 @@ impl Checkpoint for SitebuilderCheckpoint {
         progress::progress(self, now)
     }
 
-    /// The progress message; for a stalled agent also the command with which another goes on.
+    /// The progress message; for a stalled agent also the command for another agent to continue.
     #[cfg(feature = "template")]
     fn notice(&self, notice: crate::checkpoint::Notice, _now: DateTime<Utc>) -> Option<String> {
         let message = self.progress_message();
@@ -446,7 +446,7 @@ impl SitebuilderCheckpoint {
         Key::new(format!("{agent}-{task}")).ok()
     }
 
-    /// What the task's state means, in whatever spelling.
+    /// The state that the status means, in any spelling.
     fn state(&self) -> Option<TaskStatus> {
         self.status.as_ref().and_then(TaskStatus::meaning)
     }

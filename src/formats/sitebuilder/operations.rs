@@ -1,4 +1,4 @@
-//! What an agent or a supervisor does to a checkpoint.
+//! The operations that an agent or a supervisor reports.
 //!
 //! The states: *in progress* → *blocked* (an error) → *in progress* (errors cleared); *in progress* →
 //! *complete*; *complete* → *in progress* only where an acceptance criterion is open.
@@ -18,13 +18,13 @@ use crate::checkpoint::{
 use crate::formats::steps::{self, add_each_once, decided};
 use crate::quoted;
 
-/// The type of the error of a subtask that failed.
+/// The error type for a failed subtask.
 const SUBTASK_FAILED: &str = "subtask_failed";
 
-/// The details that the format has a place for.
+/// The details that the format has members for.
 const DETAILS: &[&str] = &["created", "modified", "instructions", "processed", "next"];
 
-/// How a decision begins among the notes: the format has no other place for it.
+/// The prefix of a decision in the notes, where the format keeps decisions.
 const DECIDED: &str = "Decided: ";
 
 operations! {
@@ -43,7 +43,7 @@ operations! {
             site.errors.clear();
         },
         Heartbeat => site.beat(context.now),
-        // The protocol has no failed task: an error that an agent cannot get past blocks it.
+        // The protocol has no failed status: a failure blocks the task.
         Fail { text } => site.block("error", text, context)?,
         RateLimit { note, .. } => {
             if let Some(note) = note {
@@ -73,7 +73,7 @@ operations! {
 }
 
 impl SitebuilderCheckpoint {
-    /// A checkpoint for a task that an agent of this type begins, with the subtasks that are planned.
+    /// The checkpoint of a task that an agent of this type begins, with the planned subtasks.
     pub fn begin(
         agent: impl Into<String>,
         task_id: impl Into<String>,
@@ -107,7 +107,7 @@ impl SitebuilderCheckpoint {
         }
     }
 
-    /// Says how many subtasks there are where they are not all listed; never fewer than are listed.
+    /// Sets the total number of subtasks when not all are listed. It is never less than the number listed.
     #[must_use]
     pub fn with_total(mut self, total: u32) -> Self {
         let listed = count(self.subtasks.items.iter());
@@ -116,7 +116,7 @@ impl SitebuilderCheckpoint {
         self
     }
 
-    /// Names the acceptance criteria, none of which is met yet.
+    /// Adds acceptance criteria, none of which is met yet.
     #[must_use]
     pub fn with_criteria(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names = names.into_iter().map(|name| (name.into(), Some(false)));
@@ -124,7 +124,7 @@ impl SitebuilderCheckpoint {
         self
     }
 
-    /// Begins a subtask; one that is not listed joins the list, one that failed is tried again.
+    /// Begins a subtask. An unlisted one is added to the list; a failed one is tried again.
     fn start_subtask(&mut self, id: &str, force: bool) -> Result<()> {
         if self.is_finished(id) && !force {
             return Err(Error::refused(format!(
@@ -142,8 +142,8 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// The subtask that a finished step is: the one named as pending, the one that reads like it, else the
-    /// only one in progress.
+    /// The id of the subtask that a finished step means: the one given as pending, else one whose id equals the text,
+    /// else the only one in progress.
     fn subtask_of(&self, done: &StepDone) -> Result<String> {
         let in_progress = self.handoff().in_progress.into_iter().next();
         let in_progress = in_progress.map(|item| item.text);
@@ -179,10 +179,10 @@ impl SitebuilderCheckpoint {
         }
     }
 
-    /// Finishes a subtask: counts it, lists its files, and moves on to what comes next.
+    /// Finishes a subtask: counts it, lists its files, and moves the context to the next one.
     ///
-    /// One that is finished already only gains files. Of a blocked task, which stays blocked, finished
-    /// work is recorded as well.
+    /// A subtask that is already finished only gains files. In a blocked task, finished work is recorded and the task
+    /// stays blocked.
     fn finish_subtask(
         &mut self,
         id: &str,
@@ -206,8 +206,8 @@ impl SitebuilderCheckpoint {
         let noted = self.context.next_to_process.take();
         self.context.last_processed = Some(processed.unwrap_or(id).to_owned());
         self.context.next_to_process = next;
-        // The agent's own words stay, and say so where they send the next agent to what is finished now; a sentence
-        // that says no more than the context follows it.
+        // The agent's own instructions stay, with a remark if they send the next agent to the subtask that is now
+        // finished. A generated instruction is replaced by the one for the next subtask.
         let follows = |text: &String| {
             let mut starts = noted.as_deref().into_iter().chain([id]);
             starts.any(|start| *text == continue_from(start))
@@ -225,7 +225,7 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// Records that a subtask failed, and why, as an error that does not block the task.
+    /// Records that a subtask failed. The reason becomes an error that does not block the task.
     fn fail_subtask(
         &mut self,
         id: &str,
@@ -247,7 +247,7 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// Adds files that the task made or changed; one that it made is not listed as changed as well.
+    /// Adds files that the task created or changed. A created file is not also listed as changed.
     fn add_files(&mut self, created: &[String], modified: &[String]) {
         add_each_once(&mut self.files_created, created);
         let made = &self.files_created;
@@ -255,10 +255,9 @@ impl SitebuilderCheckpoint {
         add_each_once(&mut self.files_modified, modified);
     }
 
-    /// Records what keeps the task from going on: an error of this type, such as
-    /// `dependency_missing`.
+    /// Records what blocks the task, as an error of this type, such as `dependency_missing`.
     ///
-    /// The task is *blocked* and can be resumed once that is resolved. The same error is recorded once.
+    /// The task is then *blocked* and stays resumable. The same error is recorded once.
     fn block(&mut self, kind: &str, message: &str, context: &OperationContext<'_>) -> Result<()> {
         let complete = self.state() == Some(TaskStatus::Complete);
         if (complete || self.is_in_unknown_state()) && !context.force {
@@ -273,7 +272,7 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// An agent of the type goes on. A task that is blocked stays so until it is unblocked.
+    /// Lets an agent of this type continue. A blocked task stays blocked until it is unblocked.
     pub(super) fn taken_up(&mut self, context: &OperationContext<'_>) -> Result<()> {
         if let (Some(agent), Some(own)) = (context.agent, self.agent.as_deref())
             && agent != own
@@ -312,7 +311,7 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// A word is the state of an acceptance criterion, a number the score of a reviewing agent.
+    /// Records a result: a word is the state of an acceptance criterion, a number the score of a reviewing agent.
     fn verify(&mut self, activity: &str, status: &str, force: bool) -> Result<()> {
         let word = status.trim().to_ascii_lowercase();
         match word.as_str() {
@@ -332,7 +331,7 @@ impl SitebuilderCheckpoint {
         }
     }
 
-    /// Notes how far the work is, in place of the last note; decisions stay.
+    /// Replaces the note; decisions in the notes stay.
     fn note(&mut self, text: &str) {
         let decided = self.decided().map(str::to_owned);
         let lines: Vec<String> = [text.to_owned()].into_iter().chain(decided).collect();
@@ -347,7 +346,7 @@ impl SitebuilderCheckpoint {
 
     /// Adds a decision to the notes, once.
     fn decide(&mut self, decision: &str) {
-        // A line is a decision.
+        // Each decision is one line.
         let line = decision.replace(['\r', '\n'], " ");
         if !self.decided().any(|decided| decided == line) {
             let notes = self.context.notes.take();
@@ -356,7 +355,7 @@ impl SitebuilderCheckpoint {
         }
     }
 
-    /// What goes with the work beside its subtasks.
+    /// Records details of the work besides its subtasks.
     fn add_details(&mut self, detail: &Detail) -> Result<()> {
         detail.check(DETAILS)?;
         self.add_files(&detail.files_created, &detail.files_modified);
@@ -372,7 +371,7 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// Completes the task, which then cannot be resumed.
+    /// Completes the task, which is then not resumable.
     fn complete(&mut self, context: &OperationContext<'_>) -> Result<()> {
         let whole = self.may_complete();
         let is_whole = whole.is_ok();
@@ -384,7 +383,7 @@ impl SitebuilderCheckpoint {
         self.completed_at = Some(Timestamp::like(before, context.now));
         self.take_state(TaskStatus::Complete);
         self.resumable = Some(false);
-        // Without counts, the extent of a partial completion is unknown.
+        // Without counts, the percentage of a forced completion is unknown.
         if is_whole && self.subtasks.percent().is_none() {
             self.progress_percent = Some(100.0);
         }
@@ -457,19 +456,19 @@ impl SitebuilderCheckpoint {
         Error::transition(from, to.as_str(), allowed)
     }
 
-    /// Whether there is a state of unknown meaning.
+    /// Whether the status is present and its meaning unknown.
     fn is_in_unknown_state(&self) -> bool {
         self.status.is_some() && self.state().is_none()
     }
 
-    /// The task has this state from now on; a spelling that says so already stays.
+    /// Sets the state, but keeps a spelling that already means it.
     fn take_state(&mut self, state: TaskStatus) {
         if self.state().as_ref() != Some(&state) {
             self.status = Some(state);
         }
     }
 
-    /// The task is in progress from now on.
+    /// Sets the task to in progress.
     fn go_on(&mut self, force: bool) -> Result<()> {
         if self.state() == Some(TaskStatus::Complete) {
             if !force && self.open_criteria().is_empty() {
@@ -484,7 +483,7 @@ impl SitebuilderCheckpoint {
         Ok(())
     }
 
-    /// Something was done or tried: a blocked task stays blocked.
+    /// Sets the task to in progress after reported work, except that a blocked task stays blocked.
     fn record(&mut self, force: bool) -> Result<()> {
         if self.state() == Some(TaskStatus::Blocked) {
             return Ok(());
@@ -516,7 +515,7 @@ impl SitebuilderCheckpoint {
     }
 }
 
-/// Whether a text sends its reader to this subtask: "Resolve it, then continue from post-20.md".
+/// Whether a text sends its reader to this subtask, such as "Resolve it, then continue from post-20.md".
 fn sends_to(text: &str, id: &str) -> bool {
     let text = text.to_lowercase();
     ["continue from ", "resume from "].iter().any(|words| {

@@ -1,6 +1,6 @@
-//! The subtasks and their counts, and what is derived from these and the stamps: percent, time, and what is left.
+//! Counts subtasks, and derives percent, times and what is left from the counts and stamps.
 //!
-//! The file has no member for an estimate: the planner of the task passes it in.
+//! The file has no member for an estimate; the planner of the task passes it in.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,20 @@ use super::{SitebuilderCheckpoint, Subtask, SubtaskStatus, Subtasks, TaskStatus}
 use crate::checkpoint::{Progress, Timestamp};
 
 impl Subtasks {
-    /// How much is done, in percent: completed by total; `None` where the counts do not tell.
+    /// How much is done, in percent: completed by total; `None` if a count is missing or the total is 0.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         let (total, completed) = (self.total?, self.completed?);
         (total > 0.0 && completed >= 0.0).then(|| 100.0 * completed / total)
     }
 
-    /// How many are not finished; failed ones count. `None` where there is no total.
+    /// How many are not finished, failed ones included. `None` without a total.
     #[must_use]
     pub fn remaining(&self) -> Option<f64> {
         Some((self.total? - self.completed.unwrap_or_default()).max(0.0))
     }
 
-    /// Whether as many are listed as there are said to be, or more.
+    /// Whether at least as many subtasks are listed as the total states.
     #[must_use]
     pub(super) fn lists_all(&self) -> bool {
         let listed = count(self.items.iter());
@@ -31,8 +31,8 @@ impl Subtasks {
             .is_some_and(|total| (0.0..=listed).contains(&total))
     }
 
-    /// The listed ones that a resume goes on with: all that are not complete, in order. One whose id is complete
-    /// elsewhere in the list is complete.
+    /// The listed subtasks that a resume continues with: all that are not complete, in order. If another entry with the
+    /// same id is complete, the subtask counts as complete.
     pub fn open(&self) -> impl Iterator<Item = &Subtask> {
         let complete = self.items.iter();
         let complete = complete.filter(|item| item.is(&SubtaskStatus::Complete));
@@ -43,7 +43,7 @@ impl Subtasks {
         })
     }
 
-    /// What an item is called. Two without a readable id are two: their places tell them apart.
+    /// The name of an item: its id, or its position if the id is not readable.
     pub(super) fn name(&self, item: &Subtask) -> String {
         item.id.clone().unwrap_or_else(|| {
             let place = self
@@ -54,13 +54,13 @@ impl Subtasks {
         })
     }
 
-    /// How many of the listed ones have this state.
+    /// How many listed subtasks have this state.
     pub(super) fn listed(&self, status: &SubtaskStatus) -> f64 {
         count(self.items.iter().filter(|item| item.is(status)))
     }
 }
 
-/// How many there are, as the file counts.
+/// The number of items, in the type of the file's counts.
 #[allow(
     clippy::cast_precision_loss,
     reason = "no list has more than 2^53 elements"
@@ -74,7 +74,7 @@ impl SitebuilderCheckpoint {
         self.subtasks.items.get(self.place_of(id)?)
     }
 
-    /// Where the subtask is; of two with the id the one that is not complete.
+    /// The index of a subtask; of two with the id, the one that is not complete.
     fn place_of(&self, id: &str) -> Option<usize> {
         let items = self.subtasks.items.iter().enumerate();
         let fitting = items.filter(|(_, item)| item.id.as_deref() == Some(id));
@@ -92,10 +92,10 @@ impl SitebuilderCheckpoint {
         self.subtasks.items.get_mut(place)
     }
 
-    /// Gives a subtask this state, and keeps the counts.
+    /// Sets the state of a subtask and updates the counts.
     pub(super) fn set_subtask(&mut self, id: &str, status: SubtaskStatus) {
         let subtasks = &self.subtasks;
-        // A stated total of nothing is a number like any other: with it no list is counted.
+        // With a stated total of 0 and no items the list is not counted: the total is a statement of the agent.
         let all_listed = subtasks.lists_all() && !subtasks.items.is_empty();
         let listed_complete = subtasks.listed(&SubtaskStatus::Complete);
         let listed_failed = subtasks.listed(&SubtaskStatus::Failed);
@@ -111,7 +111,7 @@ impl SitebuilderCheckpoint {
             self.recount();
             return;
         }
-        // Counts are of all subtasks, so they move by one; what was not counted is not known now.
+        // The counts cover unlisted subtasks too, so they change by one; a count that was absent stays absent.
         let before = before.as_ref().and_then(SubtaskStatus::meaning);
         let moved =
             |of: SubtaskStatus| f64::from(status == of) - f64::from(before.as_ref() == Some(&of));
@@ -132,17 +132,17 @@ impl SitebuilderCheckpoint {
             .iter()
             .filter(|item| !ended.iter().any(|state| item.is(state)));
         let least = completed + failed.max(0.0) + count(open);
-        // A subtask that was not planned makes the task longer.
+        // An unplanned subtask increases the total.
         let least = least.max(count(subtasks.items.iter()));
         subtasks.total = subtasks.total.map(|total| total.max(least));
         if subtasks.lists_all() {
-            // The list is whole now, so its length is better than a running count.
+            // The list is now complete, so it is counted.
             self.recount();
         }
         self.keep_percent();
     }
 
-    /// Counts the list, which has all subtasks.
+    /// Sets the counts from the list, which has all subtasks.
     pub(super) fn recount(&mut self) {
         let subtasks = &mut self.subtasks;
         subtasks.total = Some(count(subtasks.items.iter()));
@@ -160,8 +160,8 @@ impl SitebuilderCheckpoint {
         }
     }
 
-    /// How much is done, in whole percent, 0 to 100: from the subtasks, rounded down so that 100 is
-    /// all of them; what the file says where the subtasks do not tell.
+    /// How much is done, in whole percent from 0 to 100: from the subtasks, rounded down so that 100 means all of them;
+    /// else `progress_percent`.
     #[must_use]
     pub fn percent(&self) -> Option<u8> {
         let percent = self.subtasks.percent().or(self.progress_percent)?;
@@ -170,11 +170,11 @@ impl SitebuilderCheckpoint {
             clippy::cast_sign_loss,
             reason = "within 0 to 100"
         )]
-        // A hair more, so that 29 of 100 is not 28.
+        // The small addition keeps 29 of 100 from becoming 28.
         Some((percent + 1e-9).floor().clamp(0.0, 100.0) as u8)
     }
 
-    /// The acceptance criteria that are not met: those that say `false`.
+    /// The acceptance criteria whose value is `false`.
     #[must_use]
     pub fn open_criteria(&self) -> Vec<&str> {
         self.acceptance_criteria_met
@@ -184,8 +184,8 @@ impl SitebuilderCheckpoint {
             .collect()
     }
 
-    /// The time since the task was begun: until it was completed, else until `now`. `None` where the
-    /// stamps do not tell or run backwards.
+    /// The time since the task began: until it was completed, else until `now`. `None` if a stamp is missing or they
+    /// run backwards.
     #[must_use]
     pub fn elapsed(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let end = match self.state() {
@@ -195,8 +195,8 @@ impl SitebuilderCheckpoint {
         since(self.started_at.as_ref(), end)
     }
 
-    /// The time that work is known to have gone on: until completion, else until the last change. What
-    /// follows a session that ended does not count.
+    /// The time that work is known to have lasted: from the start until completion, else until the last change. Time
+    /// after the session ended does not count.
     #[must_use]
     pub fn time_worked(&self) -> Option<TimeDelta> {
         let end = match self.state() {
@@ -213,14 +213,14 @@ impl SitebuilderCheckpoint {
         scale(self.time_worked()?, completed.recip())
     }
 
-    /// The time that the rest takes if it goes on as so far; `None` while no subtask is finished.
+    /// The time that the remaining subtasks take at the average pace; `None` while no subtask is finished.
     #[must_use]
     pub fn estimate_of_rest(&self) -> Option<TimeDelta> {
         scale(self.time_per_subtask()?, self.subtasks.remaining()?)
     }
 }
 
-/// The hand-off of the checkpoint, as of every format.
+/// The progress of the checkpoint, in terms common to all formats.
 pub(super) fn progress(checkpoint: &SitebuilderCheckpoint, now: DateTime<Utc>) -> Progress {
     let subtasks = &checkpoint.subtasks;
     let mut progress = Progress::default()
@@ -231,7 +231,7 @@ pub(super) fn progress(checkpoint: &SitebuilderCheckpoint, now: DateTime<Utc>) -
     progress
 }
 
-/// A count of the file as a number of pieces.
+/// A count of the file as an integer.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

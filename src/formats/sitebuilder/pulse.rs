@@ -1,4 +1,4 @@
-//! Whether the agent of a task is alive: the checkpoint's own stamps, and the protocol's limits.
+//! The signals that the agent of a task is alive, and the protocol's thresholds.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::{Heartbeat, SitebuilderCheckpoint};
 use crate::checkpoint::{Checkpoint, Pulse, Thresholds, Timestamp};
 
-/// How often an agent shows that it is alive, in seconds, unless its checkpoint says otherwise.
+/// How often an agent sends a heartbeat, in seconds, unless its checkpoint states another interval.
 pub const HEARTBEAT_INTERVAL: f64 = 300.0;
 
-/// Without a signal for so long an agent is late: the protocol's *warning*.
+/// An agent is late after this time without a signal: the protocol's *warning*.
 pub const LATE_AT: TimeDelta = TimeDelta::minutes(10);
 
-/// Without a signal for so long an agent is stalled.
+/// An agent is stalled after this time without a signal.
 pub const STALLED_AT: TimeDelta = TimeDelta::minutes(30);
 
-/// In progress and without a signal for so long, the agent's session counts as ended.
+/// The session of an agent in progress counts as ended after this time without a signal.
 pub const SESSION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
-/// The limits in the protocol's text for supervisors, which differ from those for heartbeats: late at 30
-/// minutes, stalled at 2 hours.
+/// The thresholds in the protocol's text for supervisors, which differ from those for heartbeats: late at 30 minutes,
+/// stalled at 2 hours.
 #[must_use]
 pub fn supervisor_thresholds() -> Thresholds {
     Thresholds {
@@ -29,11 +29,11 @@ pub fn supervisor_thresholds() -> Thresholds {
     }
 }
 
-/// A heartbeat is no progress, so the two are separate.
+/// Heartbeat and progress are separate signals, since a heartbeat is no progress.
 pub(super) fn pulse(checkpoint: &SitebuilderCheckpoint) -> Pulse {
     let beat = checkpoint.heartbeat.as_ref();
     let seconds = beat.and_then(|beat| beat.interval_seconds);
-    // An interval that is no span of time declares nothing.
+    // An interval that is no time span is ignored.
     let interval = seconds.and_then(span);
     Pulse::of(&checkpoint.handoff())
         .with_heartbeat(beat.and_then(|beat| beat.last_beat.clone()))
@@ -45,7 +45,7 @@ fn span(seconds: f64) -> Option<TimeDelta> {
 }
 
 impl SitebuilderCheckpoint {
-    /// Shows that the agent is alive.
+    /// Records a heartbeat.
     pub(super) fn beat(&mut self, now: DateTime<Utc>) {
         let before = self
             .heartbeat
@@ -60,8 +60,7 @@ impl SitebuilderCheckpoint {
         heartbeat.status = Some("alive".to_owned());
     }
 
-    /// When the next sign of life is due: the interval after the last one, or after the last change
-    /// where there was none since.
+    /// When the next heartbeat is due: one interval after the last heartbeat or the last change, whichever is later.
     #[must_use]
     pub fn next_beat_due(&self) -> Option<DateTime<Utc>> {
         let beat = self.heartbeat.as_ref();

@@ -1,5 +1,5 @@
-//! Whether and where to go on: a resumable task that is in progress or blocked, and one that was
-//! completed with criteria open.
+//! Decides whether and where to continue: a resumable task that is in progress or blocked, or a task completed with
+//! open criteria.
 
 use super::{SitebuilderCheckpoint, SubtaskStatus, TaskStatus};
 use crate::checkpoint::{NewWorker, ResumeDecision, ResumePlan, ResumeReason};
@@ -8,15 +8,15 @@ use crate::quoted;
 impl SitebuilderCheckpoint {
     /// Where the next agent begins.
     ///
-    /// Of a complete task the first criterion that is open; else what the agent noted as next, else
-    /// the subtask in progress, else the first that is not complete.
+    /// In a complete task this is the first open criterion; otherwise the item that the agent noted as next, else the
+    /// subtask in progress, else the first that is not complete.
     #[must_use]
     pub fn start_at(&self) -> Option<&str> {
         if self.state() == Some(TaskStatus::Complete) {
             return self.open_criteria().first().copied();
         }
         let noted = self.context.next_to_process.as_deref();
-        // A note that was left behind may name what is complete by now.
+        // An old note may name a subtask that is complete by now.
         let is_complete = |next: &str| {
             let mut items = self.subtasks.items.iter();
             items.any(|item| item.id.as_deref() == Some(next) && item.is(&SubtaskStatus::Complete))
@@ -35,7 +35,7 @@ impl SitebuilderCheckpoint {
 
 pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
     let mut handoff = super::handoff::handoff(checkpoint);
-    // Its own verdict below; the general one refuses a complete task and asks about every blocker.
+    // The status is judged below; the general plan would refuse a complete task and ask about every blocker.
     handoff.status = crate::checkpoint::Status::InProgress;
     let blockers = std::mem::take(&mut handoff.blockers);
     let mut plan = ResumePlan::of(&handoff);
@@ -55,7 +55,7 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
                 plan.refuse(format!("{task} is complete; there is nothing to resume"));
                 plan.because(ResumeReason::Complete);
             } else {
-                // Completion made it not resumable; the open criteria are a task of their own.
+                // A complete task is not resumable, but its open criteria are a task of their own.
                 plan.message = format!(
                     "{task} was completed with acceptance criteria open; resuming with exactly \
                      these: {}",
@@ -105,7 +105,7 @@ pub(super) fn plan(checkpoint: &SitebuilderCheckpoint) -> ResumePlan {
     plan
 }
 
-/// What a supervisor dispatches: an agent of the same type, with exactly what is left.
+/// The worker that a supervisor dispatches: an agent of the same type, with exactly what is left.
 fn dispatch(checkpoint: &SitebuilderCheckpoint) -> NewWorker {
     let command = checkpoint.dispatch_command();
     let criteria = checkpoint.open_criteria();

@@ -1,4 +1,4 @@
-//! The rules of the format; source: the sitebuilder protocol and what was decided about it.
+//! The rules of the format, from the sitebuilder protocol.
 
 use super::{Heartbeat, SitebuilderCheckpoint, SubtaskStatus, Subtasks, TaskError, TaskStatus};
 use crate::checkpoint::{Inspection, OpenEnum};
@@ -6,7 +6,7 @@ use crate::json::{Code, pointer};
 use crate::quoted;
 
 impl SitebuilderCheckpoint {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] =
         &["checkpoint_id", "agent", "task_id", "status", "updated_at"];
 }
@@ -69,7 +69,7 @@ fn percent(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>) 
         );
         return;
     }
-    // The protocol rounds both ways.
+    // The protocol rounds up or down, so a difference of 1 is allowed.
     if let Some(exact) = checkpoint.subtasks.percent()
         && (percent - exact).abs() > 1.0 + 1e-9
     {
@@ -95,7 +95,7 @@ fn subtasks(subtasks: &Subtasks, inspection: &mut Inspection<'_>) {
     });
     let ids = subtasks.items.iter().map(|item| item.id.as_deref());
     inspection.each_once("items", ids, "/id");
-    // Counts are of all subtasks, the list may be of some.
+    // The counts cover all subtasks, the list maybe only some.
     if !subtasks.lists_all() || !inspection.is_whole("/items") {
         return;
     }
@@ -104,7 +104,7 @@ fn subtasks(subtasks: &Subtasks, inspection: &mut Inspection<'_>) {
         let message = format!("{total}, but {listed} subtasks are listed");
         inspection.report("/total", Code::COUNT_MISMATCH, message);
     }
-    // An undeclared spelling may mean any state.
+    // A status in another spelling may mean any state.
     let plain = |item: &super::Subtask| item.status.as_ref().is_some_and(OpenEnum::is_known);
     if !subtasks.items.iter().all(plain) {
         return;

@@ -1,4 +1,4 @@
-//! Sitebuilder checkpoints for property tests.
+//! Generates sitebuilder checkpoints for property tests.
 
 use chrono::TimeDelta;
 use proptest::collection::{btree_map, vec};
@@ -73,7 +73,7 @@ prop_compose! {
             made.status = Some(end);
             made.errors = errors;
         } else if complete {
-            // Nothing is open that could keep it from being complete.
+            // Nothing is left open, so this cannot fail.
             let _ = made.apply(&Operation::Complete, &OperationContext::at(now));
         }
         made
@@ -81,8 +81,8 @@ prop_compose! {
 }
 
 arbitrary! {
-    /// As the library's operations leave it: in progress 1 of 2, blocked by 1 or 2 errors 1 of 4, complete
-    /// with all criteria met 1 of 4; 0 to 7 listed subtasks in any state and, 1 of 3 that is not complete,
-    /// up to 29 more that are not listed; 0 to 2 criteria, review scores and files; a heartbeat 1 of 2.
+    /// As the library's operations leave it: in progress 1 of 2, blocked by 1 or 2 errors 1 of 4, complete with all
+    /// criteria met 1 of 4. 0 to 7 listed subtasks in any state; 1 of 3 that are not complete has up to 29 unlisted
+    /// ones more. 0 to 2 criteria, review scores and files; a heartbeat 1 of 2.
     SitebuilderCheckpoint => sitebuilder_checkpoint();
 }

@@ -1,4 +1,4 @@
-//! What follows for a story: the transitions of the protocol, each with its condition.
+//! Decides what follows for a story: the transitions of the protocol, each with its condition.
 
 use std::fmt;
 
@@ -6,69 +6,69 @@ use super::{Number, StoryCheckpoint, Verdict};
 
 /// A story has at most this many tasks.
 const MAX_TASKS: usize = 8;
-/// A story with less is not executed, whatever its verdict.
+/// A story with a lower readiness does not enter stage 2, whatever its verdict.
 const MIN_READINESS: u32 = 5;
-/// A story with less does not pass its quality gate, unless that is waived.
+/// A story with a lower score does not pass its quality gate, unless that is waived.
 const MIN_QUALITY_SCORE: u32 = 70;
 /// How often a story goes from `FAIL` back to stage 2.
 pub(super) const MAX_QUALITY_CYCLES: u32 = 2;
 /// How often a story is validated again after `NO-GO`.
 pub(super) const MAX_VALIDATION_RETRIES: u32 = 1;
-/// How often a worker is started again after a crash.
+/// How often a worker is restarted after a crash.
 pub(super) const MAX_CRASHES: u32 = 1;
 
-/// How often work was tried again, counted by the orchestrator. All zero by default.
+/// How often work was retried, counted by the orchestrator. All zero by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Times that it went back to be mended after it had failed its quality gate.
+    /// How often the story went back to stage 2 after it failed its quality gate.
     pub quality_cycles: u64,
-    /// Times that its plan was validated again after a refusal.
+    /// How often its plan was validated again after `NO-GO`.
     pub validation_retries: u64,
-    /// Times that its worker was started again after a crash.
+    /// How often its worker was restarted after a crash.
     pub crashes: u64,
 }
 
-/// What follows for a story.
+/// The next step of a story.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NextStep {
-    /// It enters the next stage.
+    /// The story enters the next stage.
     Enter {
-        /// That stage.
+        /// The number of the stage.
         stage: u8,
     },
-    /// It is validated again: stage 1 anew.
+    /// The plan is validated again: stage 1 is repeated.
     Retry {
-        /// Which retry it is, from 1.
+        /// The number of the retry, from 1.
         attempt: u64,
-        /// Why it did not pass.
+        /// Why the plan was refused.
         reason: Option<String>,
     },
-    /// It goes back to stage 2.
+    /// The story goes back to stage 2.
     Rework {
-        /// Which cycle it is, from 1.
+        /// The number of the cycle, from 1.
         cycle: u64,
-        /// What is to be mended.
+        /// The issues to fix.
         issues: Option<String>,
     },
-    /// It is done.
+    /// The story is done.
     Finish,
-    /// It is paused, until a decision is made.
+    /// The story is paused until a decision is made.
     Pause {
         /// What was tried as often as the protocol allows.
         because: String,
     },
-    /// Its stage is not at an end, or something must be put right first.
+    /// The stage has not ended, or something must be corrected first.
     Wait {
-        /// For what.
+        /// What the story waits for.
         because: String,
     },
 }
 
 impl StoryCheckpoint {
-    /// What follows for the story, by the protocol's conditions and the story's counters, which
-    /// [`PipelineState::counters`](super::PipelineState::counters) gives.
+    /// Returns the next step of the story, by the conditions of the protocol. The counters come from
+    /// [`PipelineState::counters`](super::PipelineState::counters).
     #[must_use]
     pub fn next_step(&self, counters: Counters) -> NextStep {
         match self.stage_number() {
@@ -135,23 +135,22 @@ impl StoryCheckpoint {
         NextStep::Enter { stage: 3 }
     }
 
-    /// Whether stage 2 has begun without the tasks that stage 0 planned: the verdict that let the story in stays until
-    /// they are planned.
+    /// Whether stage 2 has begun without the tasks that stage 0 planned. The verdict `GO` stays until they are planned.
     pub(super) fn lacks_plan(&self) -> bool {
         self.stage_number() == Some(2)
             && self.verdict == Some(Verdict::Go)
             && self.readiness.is_none()
     }
 
-    /// Whether the quality gate sent the story back to stage 2 and no task was finished since: its verdict stays until
-    /// one is.
+    /// Whether the quality gate sent the story back to stage 2 and no task was finished since. The verdict `FAIL` stays
+    /// until one is.
     pub(super) fn is_to_be_mended(&self) -> bool {
         self.stage_number() == Some(2)
             && self.verdict == Some(Verdict::Fail)
             && self.quality_score().is_none()
     }
 
-    /// Whether the story is in stage 2 again, with what the quality gate found.
+    /// Whether the story is in stage 2 again, with the issues of the quality gate.
     pub(super) fn is_in_rework(&self) -> bool {
         self.stage_number() == Some(2)
             && self.issues.is_some()

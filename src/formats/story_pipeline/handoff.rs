@@ -1,4 +1,4 @@
-//! A story's checkpoint in the words all formats share.
+//! Converts between a story's checkpoint and the hand-off that all formats share.
 
 use chrono::{DateTime, Utc};
 
@@ -8,7 +8,7 @@ use crate::checkpoint::{DoneItem, Handoff, OpenEnum, Status, Timestamp, Verifica
 const ONCE_ONLY: &str = "DO NOT re-execute completed work.";
 const REMAINING_ONLY: &str = "Continue from remaining tasks only.";
 
-/// The protocol has no status: it follows from stage and verdict.
+/// The protocol has no status, so it is derived from stage and verdict.
 pub(super) fn status(story: &StoryCheckpoint) -> Status {
     let nothing = story.completed().is_empty() && story.remaining().is_empty();
     match (story.stage_number(), &story.verdict) {
@@ -22,7 +22,7 @@ pub(super) fn status(story: &StoryCheckpoint) -> Status {
 }
 
 pub(super) fn handoff(story: &StoryCheckpoint) -> Handoff {
-    // What a failed gate sent back to stage 2 is to be mended there, and in the way of nothing.
+    // Issues that a failed gate sent back to stage 2 are work to do there, not blockers.
     let mend = story.issues.as_ref().filter(|_| story.is_in_rework());
     let refusal = match story.verdict {
         _ if mend.is_some() => &None,
@@ -74,8 +74,8 @@ fn verification(story: &StoryCheckpoint) -> Option<VerificationItem> {
     })
 }
 
-/// A checkpoint with this hand-off. One that names no stage is in stage 2, the only one with tasks done
-/// and tasks left. Texts of steps stand for ids of tasks.
+/// Builds a checkpoint from a hand-off. Without a stage it is in stage 2, the only one that has finished and open
+/// tasks. The texts of steps become ids of tasks.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> StoryCheckpoint {
     let stage = handoff
         .phase

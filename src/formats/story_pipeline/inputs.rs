@@ -1,4 +1,4 @@
-//! What the rules of a story take from its pipeline's state.
+//! The inputs that the rules of a story take from the state of its pipeline.
 
 use std::path::{Path, PathBuf};
 
@@ -36,15 +36,15 @@ pub(super) const INPUTS: &[Input] = &[
     ),
 ];
 
-/// The pipeline that a story is in: an input of its rules, which look the story up in it.
+/// The pipeline that a story belongs to: an input of the story's rules.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Pipeline {
-    /// Its state.
+    /// The state of the pipeline.
     pub state: PipelineState,
-    /// The project's root, which the prompt of a new worker has.
+    /// The project's root, which the prompt of a new worker names.
     pub root: Option<PathBuf>,
-    /// The story that the name of the checkpoint's file names.
+    /// The story id in the name of the checkpoint's file.
     story: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Pipeline {
         }
     }
 
-    /// In the project with this root.
+    /// Sets the project's root.
     #[must_use]
     pub fn in_project(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
@@ -70,7 +70,7 @@ impl Pipeline {
         let path = absolute(file.path)?;
         Ok(Pipeline {
             state,
-            // The protocol keeps its files in `.pipeline` of the project's root.
+            // The protocol keeps its files in `.pipeline` in the project's root.
             root: match (root_of(&path), file.root) {
                 (Some(root), _) => Some(root.to_path_buf()),
                 (None, root) => root.map(absolute).transpose()?,
@@ -79,9 +79,10 @@ impl Pipeline {
         })
     }
 
-    /// The story's id, where the state says where the story is.
+    /// The story's id, if the pipeline's state lists it.
     fn id<'a>(&'a self, story: &'a StoryCheckpoint, context: &RuleContext<'a>) -> Option<&'a str> {
-        // The key is that of this checkpoint; a scan hands the pipeline of the first story to all that lie beside it.
+        // The key is that of this checkpoint. The name is used last, since a scan shares the pipeline of the first
+        // story with all stories beside it.
         let id = story.story().or(context.key.map(|key| key.as_str()));
         let id = id.or(self.story.as_deref())?;
         self.state.story_state.contains_key(id).then_some(id)
@@ -97,7 +98,7 @@ pub(super) fn pipeline<'a>(
     Some((pipeline, pipeline.id(story, context)?))
 }
 
-/// Where the pipeline has the story.
+/// The state of the story in its pipeline.
 pub(super) fn state<'a>(
     story: &'a StoryCheckpoint,
     context: &RuleContext<'a>,
@@ -108,7 +109,7 @@ pub(super) fn state<'a>(
     })
 }
 
-/// How often the story was tried again.
+/// How often the story was retried.
 pub(super) fn counters(story: &StoryCheckpoint, context: &RuleContext<'_>) -> Option<Counters> {
     context.input().copied().or_else(|| {
         let (pipeline, id) = pipeline(story, context)?;
@@ -116,8 +117,8 @@ pub(super) fn counters(story: &StoryCheckpoint, context: &RuleContext<'_>) -> Op
     })
 }
 
-/// The counters as they were before the lead granted this stage once more. A counter counts what was granted, so a story at
-/// its limit may enter the one stage that the pipeline has it in.
+/// The counters as they were before the lead granted this stage. A counter counts grants, so a story at its limit may
+/// still enter the stage that the pipeline has it in.
 pub(super) fn before_granted(
     story: &StoryCheckpoint,
     context: &RuleContext<'_>,
@@ -166,7 +167,7 @@ pub(super) fn take(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
     Ok(inputs)
 }
 
-/// The state that the protocol keeps beside the story's checkpoint; of another tool's file nothing is taken.
+/// Reads the pipeline's state beside the story's checkpoint; another tool's file is ignored.
 pub(super) fn beside(file: &CheckpointFile<'_>, report: Option<&Report>) -> Result<Inputs> {
     let is_judged = |report: &Report| {
         use Operation::{Complete, Stage};
@@ -185,7 +186,7 @@ pub(super) fn beside(file: &CheckpointFile<'_>, report: Option<&Report>) -> Resu
     Ok(Inputs::default().with(Pipeline::of(state, file)?))
 }
 
-/// What a story's checkpoint is judged by in its pipeline's state.
+/// The members of the pipeline's state by which a story's checkpoint is judged.
 const JUDGING: [&str; 4] = [
     "/story_state",
     "/quality_cycles",
@@ -202,7 +203,7 @@ fn read_state(
     let reading = read::<PipelineState>(document)
         .map_err(|error| error.with_path(path))?
         .reading;
-    // A count that cannot be read is not zero.
+    // A count that cannot be read must not count as zero.
     let unreadable = reading.violations.iter().find(|found| {
         let judges = |member: &&str| found.pointer.starts_with(*member);
         found.code != Code::DUPLICATE_KEY && JUDGING.iter().any(judges)
@@ -224,8 +225,8 @@ fn story_in_name(path: &Path) -> Option<String> {
     }
 }
 
-/// Adds what only the state of the pipeline has of a story: its worker, when its stage began, the heartbeat of the lead,
-/// and whether the story waits or is over.
+/// Adds what only the pipeline's state knows of a story: its worker, when its stage began, the lead's heartbeat, and
+/// whether the story waits or is over.
 pub(super) fn supervised(
     story: &StoryCheckpoint,
     context: &RuleContext<'_>,

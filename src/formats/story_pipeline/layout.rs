@@ -1,4 +1,4 @@
-//! The names of a pipeline's files, and the evidence that a file is one.
+//! The names of a pipeline's files, and how one is recognised.
 
 use std::path::{Path, PathBuf};
 
@@ -9,27 +9,27 @@ use crate::json::Document;
 
 /// The folder of a pipeline's files, in the project's root.
 pub(super) const FOLDER: &str = ".pipeline";
-/// What the name of a story's checkpoint begins with.
+/// The prefix of a story's checkpoint file.
 pub(super) const PREFIX: &str = "checkpoint-";
 /// The file of the pipeline's state.
 pub(super) const STATE_FILE: &str = "state.json";
-/// The key of the pipeline's state: there is one in a folder.
+/// The key of the pipeline's state. A folder has one.
 const STATE_KEY: &str = "state";
-/// The longest name that every common file system takes, less room for the names of sidecars.
+/// The longest name that every common file system takes, less room for the suffixes of files beside it.
 const MAX_NAME: usize = 230;
 
-/// A path that no longer depends on the present folder.
+/// A path that does not depend on the current directory.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::wrong_input(error.to_string()).with_path(path))
 }
 
-/// The root of the project in whose `.pipeline` a file lies.
+/// The root of the project whose `.pipeline` holds a file.
 pub(super) fn root_of(file: &Path) -> Option<&Path> {
     let folder = file.parent().filter(|folder| folder.ends_with(FOLDER));
     folder.and_then(Path::parent)
 }
 
-/// `checkpoint-{storyId}.json`. The protocol has no archives or backups of its own.
+/// `checkpoint-{storyId}.json`. The protocol defines no archives or backups.
 pub(super) fn story() -> Layout {
     Layout {
         file_name: story_file,
@@ -59,7 +59,7 @@ fn invalid(key: &Key, reason: &'static str) -> Error {
     })
 }
 
-/// `state.json`, and nothing else.
+/// `state.json`, and no other file.
 pub(super) fn state() -> Layout {
     Layout {
         file_name: |key| match key.as_str() {
@@ -99,7 +99,7 @@ fn present<'n>(
     names.into_iter().filter(has).collect()
 }
 
-/// A story's checkpoint: `checkpoint-…json` in `.pipeline`, or anywhere with a story's id.
+/// Recognises a story's checkpoint: `checkpoint-…json` in `.pipeline`, or in any folder with a story's id in its name.
 pub(super) fn recognise_story(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let name = name_of(path).filter(|name| {
         let stem = name
@@ -111,7 +111,7 @@ pub(super) fn recognise_story(path: &Path, document: Option<&Document>) -> Optio
     let members = present(document, names.copied());
     let is_usual = || document.is_none() || !present(document, ["stage", "verdict"]).is_empty();
     let name = name.filter(|_| !members.is_empty() || is_usual());
-    // One member alone could be anybody's.
+    // Other formats may have one of these members, so one alone is not enough.
     let members = if members.len() >= 2 || name.is_some() {
         members
     } else {
@@ -141,15 +141,15 @@ const STATE_MARKS: &[&str] = &[
     "skill_repo_path",
 ];
 
-/// The pipeline's state: `state.json` in `.pipeline`, or what is in it.
+/// Recognises the pipeline's state: `state.json` in `.pipeline`, or a file with its members.
 pub(super) fn recognise_state(path: &Path, document: Option<&Document>) -> Option<Evidence> {
     let name = name_of(path).filter(|name| *name == STATE_FILE && is_in_pipeline(path));
-    // The name of so many pipelines is no evidence without one of the variables.
+    // Many tools have a file of this name, so it is evidence only with one of the variables.
     let name = name.filter(|_| document.is_none() || !present(document, variables()).is_empty());
     Evidence::gather(name, &present(document, STATE_MARKS.iter().copied()))
 }
 
-/// The variables of a pipeline's state that others may have, too.
+/// The variables of a pipeline's state that other formats may have, too.
 const OTHER_VARIABLES: &[&str] = &[
     "complete",
     "last_check",

@@ -1,4 +1,4 @@
-//! The protocol's own texts.
+//! The protocol's messages.
 
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ pub(crate) const TEMPLATES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a new worker's prompt says of the work that is done: the `CHECKPOINT RESUME` block. It names what could not be
-/// read: a blank would say that nothing remains.
+/// The `CHECKPOINT RESUME` block in a new worker's prompt: what is done and what is left. It names unreadable items,
+/// since an empty list would state that nothing is left.
 #[cfg(feature = "template")]
 pub(super) fn block(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> String {
     let text = crate::template::message(
@@ -27,7 +27,7 @@ pub(super) fn block(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> S
     text.trim_end().to_owned()
 }
 
-/// What templates see as `own`.
+/// The values that templates see as `own`.
 pub(super) fn values(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> Value {
     let stage = story.stage_number();
     let worker = story.story().zip(stage);
@@ -51,18 +51,17 @@ pub(super) fn values(story: &StoryCheckpoint, unreadable: &[UnreadableItem]) -> 
     })
 }
 
-/// What the worker of a story is called in a stage, such as `story-SHOP-12-s2`.
+/// The name of a story's worker in a stage, such as `story-SHOP-12-s2`.
 pub(super) fn worker_name(story: &str, stage: u8) -> String {
     format!("story-{story}-s{stage}")
 }
 
-/// What the worker is called that takes a story over after a crash, such as
-/// `story-SHOP-12-s2-retry`.
+/// The name of the worker that takes a story over after a crash, such as `story-SHOP-12-s2-retry`.
 pub(super) fn retry_name(story: &str, stage: u8) -> String {
     format!("{}-retry", worker_name(story, stage))
 }
 
-/// What the team of a pipeline is called that began on this day, such as `pipeline-2026-02-15`.
+/// The name of the team of a pipeline that began on this day, such as `pipeline-2026-02-15`.
 pub(super) fn pipeline_name(day: chrono::NaiveDate) -> String {
     format!("pipeline-{day}")
 }

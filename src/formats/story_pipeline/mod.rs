@@ -1,8 +1,8 @@
-//! `story-pipeline`: a [`StoryCheckpoint`] a story, written by the worker that has the story, and the
-//! [`PipelineState`] of all stories, written by the lead.
+//! `story-pipeline`: one [`StoryCheckpoint`] for each story, written by its worker, and one [`PipelineState`] for all
+//! stories, written by the lead.
 //!
-//! A story goes through four stages: 0 plans its tasks, 1 validates the plan, 2 executes the tasks, 3 is
-//! the quality gate. [`StoryCheckpoint::next_step`] says what follows.
+//! A story goes through four stages: 0 plans its tasks, 1 validates the plan, 2 executes the tasks, 3 is the quality
+//! gate. [`StoryCheckpoint::next_step`] decides what follows.
 
 mod guards;
 mod handoff;
@@ -46,7 +46,7 @@ use crate::checkpoint::{
 use crate::json::{Code, Document};
 use crate::quoted;
 
-/// Where the members come from.
+/// The document that defines the members.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the story-pipeline protocol, Checkpoint Schema";
 
@@ -83,7 +83,7 @@ impl Verdict {
         }
     }
 
-    /// The verdicts of a stage, for a message.
+    /// The verdicts of a stage as a list in a message.
     fn listed(stage: u8) -> String {
         let names: Vec<_> = Verdict::of_stage(stage)
             .iter()
@@ -205,7 +205,7 @@ fn is_story_id(text: &str) -> bool {
     })
 }
 
-/// What is wrong with an id that is no story's.
+/// An error text if this is no story id.
 fn no_story_id(id: &str) -> Option<String> {
     let id = Some(id).filter(|id| !is_story_id(id))?;
     Some(format!(
@@ -214,7 +214,7 @@ fn no_story_id(id: &str) -> Option<String> {
     ))
 }
 
-/// Refuses what is no story's id.
+/// Refuses a text that is no story id.
 fn must_be_story_id(id: &str) -> Result<()> {
     no_story_id(id).map_or(Ok(()), |wrong| Err(Error::refused(wrong)))
 }
@@ -238,7 +238,7 @@ impl Checkpoint for StoryCheckpoint {
         ("/tasks_remaining/*", ItemState::Pending),
     ];
     const WORK_HAS_IDS: bool = true;
-    /// The fields of a stage are written at its end.
+    /// The fields of a stage are written when it ends.
     const TRANSIENT: &'static [(Code, &'static str)] = &[
         (Code::MISSING, "/planScore"),
         (Code::MISSING, "/plan_score"),

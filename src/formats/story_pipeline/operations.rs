@@ -1,4 +1,4 @@
-//! What a worker and the lead report of a story.
+//! The operations that a worker and the lead report of a story.
 
 use chrono::{DateTime, Utc};
 
@@ -16,7 +16,7 @@ use crate::json::pointer;
 use crate::quoted;
 use crate::shown::quoted_all;
 
-/// Between what was finished last and what went wrong then.
+/// Separates the last action from the failure that interrupted it.
 const INTERRUPTED: &str = "; then interrupted: ";
 
 const NOT_AT_ITS_END: &str = "the stage is not at its end";
@@ -47,7 +47,7 @@ pub(super) fn apply(
     context: &OperationContext<'_>,
 ) -> Result<()> {
     report(story, operation, context)?;
-    // What a lead says of a story is no work of the one to resume.
+    // When the lead enters a stage, the worker to resume stays the same.
     if let Some(agent) = context.agent
         && operation.is_work()
         && !matches!(operation, Operation::Stage { .. })
@@ -58,12 +58,12 @@ pub(super) fn apply(
 }
 
 impl StoryCheckpoint {
-    /// The checkpoint of a story that begins, with the tasks that stage 0 has made so far; the score of the plan is
+    /// The checkpoint of a story that begins, with the tasks that stage 0 has created so far. The score of the plan is
     /// reported at the end of the stage.
     ///
     /// # Errors
     ///
-    /// Refused when the id is no story's, or a task is named twice.
+    /// [`ErrorKind::Refused`] when the id is no story id, or a task is named twice.
     pub fn begin(
         story: impl Into<String>,
         agent: impl Into<String>,
@@ -96,7 +96,7 @@ impl StoryCheckpoint {
         })
     }
 
-    /// `NO-GO` of stage 1 or `FAIL` of stage 3, with its reason.
+    /// Records `NO-GO` in stage 1 or `FAIL` in stage 3, with its reason.
     fn refuse(&mut self, because: &str) -> Result<()> {
         match self.stage_number() {
             Some(1) => {
@@ -114,7 +114,7 @@ impl StoryCheckpoint {
         Ok(())
     }
 
-    /// Adds a task to those that are left, unless it is known already.
+    /// Adds a task to the remaining ones, unless it is known already.
     fn add_task(&mut self, id: &str) -> Result<()> {
         if !matches!(self.stage_number(), Some(0 | 2)) {
             return Err(self.not_now("tasks are planned in stages 0 and 2"));
@@ -136,8 +136,8 @@ impl StoryCheckpoint {
         }
     }
 
-    /// Begins a task: it is the first of those that are left, where a worker that resumes begins. One that is not in the
-    /// plan joins it.
+    /// Begins a task: it becomes the first of the remaining ones, where a resumed worker begins. An unplanned task is
+    /// added.
     fn start_task(&mut self, id: &str, force: bool) -> Result<()> {
         let is_finished = self.completed().iter().any(|done| done == id);
         if !force {
@@ -193,7 +193,7 @@ impl StoryCheckpoint {
 
     /// Enters the stage of this name or number, or ends the story.
     fn enter(&mut self, name: &str, context: &OperationContext<'_>) -> Result<()> {
-        // The stages that list tasks end when their tasks are known.
+        // Stages 0 and 2 list tasks, so they end only if all tasks are readable.
         if !context.force && matches!(self.stage_number(), Some(0 | 2)) {
             context.nothing_hidden(NOT_AT_ITS_END)?;
         }
@@ -221,14 +221,13 @@ impl StoryCheckpoint {
         self.enter_stage(stage, context)
     }
 
-    /// Enters a stage, on the protocol's conditions.
+    /// Enters a stage, under the conditions of the protocol.
     ///
-    /// What belongs to the stage before leaves the checkpoint and is told in its last action; the fields
-    /// of the new stage are written at its end. In stage 1 no task is listed: a save keeps the ids beside the
-    /// checkpoint, and the save that enters stage 2 brings them back. Where nothing is kept, the verdict `GO` stays and
-    /// stage 3 is refused until they are planned again. A story that goes back to stage 2 keeps
-    /// `FAIL` until a task was finished there, and the issues until the stage ends.
-    /// To enter stage 0 in stage 0 changes nothing.
+    /// The values of the stage before are removed and summarised in the last action; the values of the new stage are
+    /// written when it ends. Stage 1 lists no tasks: a save keeps their ids among the dropped items, and the save that
+    /// enters stage 2 brings them back. If none were kept, the verdict `GO` stays and stage 3 is refused until the
+    /// tasks are planned again. A story that goes back to stage 2 keeps `FAIL` until a task is finished there, and the
+    /// issues until the stage ends. To enter stage 0 from stage 0 changes nothing.
     fn enter_stage(&mut self, stage: u8, context: &OperationContext<'_>) -> Result<()> {
         let from = match self.stage_number() {
             Some(0) if stage == 0 => return Ok(()),
@@ -270,7 +269,7 @@ impl StoryCheckpoint {
         Ok(())
     }
 
-    /// Enters a stage whatever the protocol says. The lists stay as they are.
+    /// Enters a stage without the conditions of the protocol. The lists stay unchanged.
     fn force_stage(&mut self, stage: u8, now: DateTime<Utc>) {
         let mut action = format!("{} entered from {}", name_of(stage), self.stage_name());
         if self.stage_number() != Some(stage) {
@@ -306,7 +305,7 @@ impl StoryCheckpoint {
         Ok(())
     }
 
-    /// The result of what a stage measures or concludes, under its name in the checkpoint.
+    /// Records a measurement or verdict of a stage, under its name in the checkpoint.
     fn verify(&mut self, activity: &str, status: &str, force: bool) -> Result<()> {
         let (what, stage, least, most) = match activity {
             "planScore" | "plan_score" => ("planScore", 0, 0, 4),
@@ -385,14 +384,14 @@ impl StoryCheckpoint {
         Ok(())
     }
 
-    /// Another worker has the story; it is the one to resume from now on. The later revision has no place for it.
+    /// Makes another worker the one to resume. The later revision has no member for it.
     pub(super) fn take_over(&mut self, agent: &str) {
         if self.spelling() == Spelling::CamelCase {
             self.agent_id = Some(agent.to_owned());
         }
     }
 
-    /// The worker failed: its last action says so. A verdict is none of its failures', so none is given.
+    /// Notes a worker's failure in the last action. It is no verdict, so none is recorded.
     pub(super) fn interrupted(&mut self, interruption: &Interruption) {
         if let Interruption::Failed(because) = interruption {
             let last = self.action().unwrap_or_default();
@@ -401,7 +400,7 @@ impl StoryCheckpoint {
         }
     }
 
-    /// Brings the tasks back that stage 0 planned, when the story enters stage 2.
+    /// Restores the tasks that stage 0 planned, when the story enters stage 2.
     pub(super) fn bring_plan_back(
         &mut self,
         before: &StoryCheckpoint,
@@ -425,7 +424,7 @@ impl StoryCheckpoint {
         Ok(())
     }
 
-    /// What a save keeps beside the checkpoint: the planned tasks, which stage 1 does not list.
+    /// The items that a save drops: the planned tasks, which stage 1 does not list.
     pub(super) fn kept_beside(&self, before: &StoryCheckpoint) -> Vec<Dropped> {
         let entered = self.stage_number() == Some(1) && before.stage_number() != Some(1);
         let tasks = before.remaining();
@@ -436,7 +435,7 @@ impl StoryCheckpoint {
         vec![Dropped::new(pointer, DropReason::Superseded, tasks.into())]
     }
 
-    /// What the stage that ends has left, in a sentence: what leaves the checkpoint with it is told here.
+    /// Summarises the stage that ends, including the values that are removed with it.
     fn ending(&self, from: u8, next: &NextStep) -> String {
         let scores = self.scores();
         let (left, stated) = match (from, next) {
@@ -463,7 +462,7 @@ impl StoryCheckpoint {
         left + &self.remarks(stated)
     }
 
-    /// The scores that the checkpoint has, each after a comma.
+    /// The scores in the checkpoint, each after a comma.
     fn scores(&self) -> String {
         [
             ("planScore", self.plan_score()),
@@ -475,7 +474,7 @@ impl StoryCheckpoint {
         .collect()
     }
 
-    /// The reason and the issues that the checkpoint has, but for those that were stated already.
+    /// The reason and the issues in the checkpoint, except one that was stated already.
     fn remarks(&self, stated: Option<&str>) -> String {
         [("reason", &self.reason), ("issues", &self.issues)]
             .into_iter()
@@ -515,7 +514,7 @@ impl StoryCheckpoint {
         Error::transition(self.stage_name(), to, self.followers())
     }
 
-    /// What can follow in the protocol, whatever the conditions.
+    /// The stages that the protocol lets follow, without their conditions.
     fn followers(&self) -> &'static [&'static str] {
         match self.stage_number() {
             None => &["STAGE_0"],
@@ -538,7 +537,7 @@ impl StoryCheckpoint {
     }
 }
 
-/// The tasks in a piece that a save kept, where it is one of those.
+/// The planned tasks in a dropped item, if it holds them.
 fn planned_in(piece: &Dropped) -> Option<Vec<String>> {
     let Name { camel, snake } = spelling::REMAINING;
     let is_plan = piece.reason == DropReason::Superseded

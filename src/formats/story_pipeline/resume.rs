@@ -1,5 +1,5 @@
-//! How a story goes on after its worker crashed: first the same agent, which still knows its context;
-//! if that fails, a new worker whose prompt has the finished work.
+//! Decides how a story continues after its worker crashed: first the same agent, which still has its context; if that
+//! fails, a new worker whose prompt lists the finished work.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) fn plan(story: &StoryCheckpoint, rule_context: &RuleContext<'_>) -> R
         let worker = NewWorker::new(messages::retry_name(id, stage));
         #[cfg(feature = "template")]
         let worker = worker.with_block(messages::block(story, rule_context.unreadable));
-        // What the protocol starts a worker with.
+        // The parameters with which the protocol starts a worker.
         plan.new_worker = Some(
             worker
                 .with_input("stage", stage)
@@ -45,7 +45,7 @@ pub(super) fn plan(story: &StoryCheckpoint, rule_context: &RuleContext<'_>) -> R
     plan
 }
 
-/// Gives the worker that takes the story over what its prompt takes from the pipeline's state.
+/// Adds what the new worker's prompt takes from the pipeline's state.
 fn heed_pipeline(plan: &mut ResumePlan, story: &StoryCheckpoint, context: &RuleContext<'_>) {
     let Some((pipeline, id)) = inputs::pipeline(story, context) else {
         return;
@@ -79,7 +79,7 @@ fn heed_pipeline(plan: &mut ResumePlan, story: &StoryCheckpoint, context: &RuleC
     });
 }
 
-/// The pipeline's state of the story must fit the checkpoint.
+/// Compares the story's state in the pipeline with the checkpoint.
 fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
     match state {
         StoryState::Done => {
@@ -100,9 +100,9 @@ fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
     }
 }
 
-/// After as many tries as the protocol allows, another one needs a decision.
+/// Asks for a decision once the story was retried as often as the protocol allows.
 ///
-/// A counter counts what was granted: at its limit the story may be in the one stage that the pipeline has it in.
+/// A counter counts grants: at its limit the story may still be in the one stage that the pipeline has it in.
 fn heed_counters(
     plan: &mut ResumePlan,
     story: &StoryCheckpoint,

@@ -8,7 +8,7 @@ use crate::json::{Code, pointer};
 use crate::quoted;
 
 impl StoryCheckpoint {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["stage"];
 }
 
@@ -69,7 +69,7 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
     }
 }
 
-/// The pointer at which one of two spellings is read.
+/// The pointer of the spelling that is read.
 fn at<T>(name: Name, spelling: Spelling, camel: &Option<T>, snake: &Option<T>) -> String {
     pointer::join(
         "",
@@ -77,7 +77,7 @@ fn at<T>(name: Name, spelling: Spelling, camel: &Option<T>, snake: &Option<T>) -
     )
 }
 
-/// Every value is judged, also one that the other revision's name hides.
+/// Checks every value, including one that is hidden by the name of the other revision.
 fn ranges(story: &StoryCheckpoint, inspection: &mut Inspection<'_>) {
     if let Some(stage) = story.stage
         && story.stage_number().is_none()
@@ -185,7 +185,7 @@ fn verdict(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) 
     let message = if refuses && inspection.require(member) && text.is_some() && !is_said {
         format!("the verdict needs its {member}, and this says nothing")
     } else if !refuses && is_said {
-        // With a verdict that does not refuse, one of both is not true.
+        // Reason or issues contradict a verdict that does not refuse.
         format!("{member} is for a verdict that refuses, and this one does not")
     } else {
         return;
@@ -193,14 +193,14 @@ fn verdict(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) 
     inspection.report(&pointer::join("", member), Code::STATUS_RULE, message);
 }
 
-/// A field that a stage must have, under the name of the file's revision or the other's.
+/// Requires a field of a stage, under the name of either revision.
 fn require_either(name: Name, spelling: Spelling, inspection: &mut Inspection<'_>) {
     if !inspection.is_present(name.camel) && !inspection.is_present(name.snake) {
         inspection.require(name.of(spelling));
     }
 }
 
-/// On recovery the pipeline's state of the story must fit the checkpoint's stage.
+/// The story's state in the pipeline must fit the checkpoint's stage.
 fn state_of_pipeline(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) {
     let Some(state) = inputs::state(story, inspection.context()) else {
         return;

@@ -1,4 +1,4 @@
-//! What the JSON Schemas of the pipeline's files ask beyond the types of their members.
+//! The conditions that the JSON Schemas of the pipeline's files add to the types of their members.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use super::spelling::{self, CAMEL_ONLY, Name, SNAKE_MARKS};
 use super::{Verdict, layout};
 use crate::checkpoint::{all_present, any_present, entries, is, or_null, present};
 
-/// What [`is_story_id`](super::is_story_id) takes.
+/// The ids that [`is_story_id`](super::is_story_id) accepts.
 pub(super) const STORY_ID: &str = "^[A-Z]+-[0-9]+$";
 
-/// One of the four stages, also as `2.0`.
+/// One of the four stages, which may be written as `2.0`.
 pub(super) fn stage(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": 0, "maximum": 3 })
 }
@@ -19,7 +19,7 @@ fn either(name: Name) -> Value {
     any_present(&[name.camel, name.snake])
 }
 
-/// What each revision and each stage requires.
+/// The members that each revision and each stage requires.
 pub(super) fn conditions(schema: &mut Schema) {
     let is_later = json!({"allOf": [any_present(SNAKE_MARKS), {"not": any_present(CAMEL_ONLY)}]});
     let later = json!({"allOf": [
@@ -53,7 +53,7 @@ pub(super) fn conditions(schema: &mut Schema) {
     );
 }
 
-/// A pipeline's state has at least one of its variables.
+/// Requires at least one of the variables of a pipeline's state.
 pub(super) fn any_variable(schema: &mut Schema) {
     let variables: Vec<&str> = layout::variables().collect();
     schema.insert(
@@ -70,13 +70,13 @@ fn verdict_of(stage: u8) -> Value {
     json!({"required": ["verdict"], "properties": {"verdict": {"enum": verdicts}}})
 }
 
-/// A map by story id, in which a `null` counts as absent, whatever its name.
+/// A map by story id. A member that is `null` counts as absent, whatever its name.
 pub(super) fn by_story<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let map = entries::<T>(generator);
     named_by_stories(map.get("additionalProperties").cloned())
 }
 
-/// A map by story id of numbers between two, each included.
+/// A map from story ids to numbers in this range, bounds included.
 pub(super) fn by_story_within<const LEAST: u32, const MOST: u32>(
     _: &mut SchemaGenerator,
 ) -> Schema {

@@ -1,4 +1,4 @@
-//! The two revisions of the protocol: what each calls a value, and reading and writing either.
+//! The two revisions of the protocol: the names of each, and how either is read and written.
 
 use chrono::{DateTime, Utc};
 
@@ -6,7 +6,7 @@ use super::guards::{Counters, NextStep};
 use super::{Number, StoryCheckpoint};
 use crate::checkpoint::{Inspection, Timestamp};
 
-/// Which revision of the protocol a checkpoint follows.
+/// The revision of the protocol that a checkpoint follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// The original one: `storyId`, one `timestamp`, and the worker's `agentId`.
@@ -15,7 +15,7 @@ pub(super) enum Spelling {
     SnakeCase,
 }
 
-/// A name in each revision.
+/// The name of a value in each revision.
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) camel: &'static str,
@@ -30,8 +30,8 @@ impl Name {
         }
     }
 
-    /// The name under which a value is read: that of the file's revision, unless only the other is
-    /// there.
+    /// The name under which a value is read: the original one if it is present, else the later one if it is, else the
+    /// one of the file's revision.
     pub(super) fn read_from(self, spelling: Spelling, camel: bool, snake: bool) -> &'static str {
         match (camel, snake) {
             (true, _) => self.camel,
@@ -49,7 +49,7 @@ pub(super) const STORY_ID: Name = name("storyId", "story_id");
 pub(super) const COMPLETED: Name = name("tasksCompleted", "tasks_completed");
 pub(super) const REMAINING: Name = name("tasksRemaining", "tasks_remaining");
 pub(super) const LAST_ACTION: Name = name("lastAction", "last_action");
-/// Has the same name in both.
+/// The same in both revisions.
 pub(super) const READINESS: Name = name("readiness", "readiness");
 pub(super) const PLAN_SCORE: Name = name("planScore", "plan_score");
 pub(super) const QUALITY_SCORE: Name = name("qualityScore", "quality_score");
@@ -82,14 +82,13 @@ fn spelling_of(mut has: impl FnMut(&str) -> bool) -> Spelling {
     }
 }
 
-/// The revision of the document, which counts values that could not be read as well.
+/// The revision of a document. Unreadable values count too.
 pub(super) fn spelling_in(inspection: &Inspection<'_>) -> Spelling {
     spelling_of(|name| inspection.is_present(name))
 }
 
 impl StoryCheckpoint {
-    /// The revision of the protocol that the checkpoint follows: the later one when it has a name of
-    /// that and none of the original's.
+    /// The revision that the checkpoint follows: the later one if it has one of its names and none of the original's.
     pub(super) fn spelling(&self) -> Spelling {
         spelling_of(|name| match name {
             "storyId" => self.story_id.is_some(),
@@ -113,7 +112,7 @@ impl StoryCheckpoint {
         self.story_id.as_deref().or(self.snake_story_id.as_deref())
     }
 
-    /// The stage, when it is one of the four.
+    /// The stage, if it is one of the four.
     #[must_use]
     pub fn stage_number(&self) -> Option<u8> {
         let stage = self.stage?.whole()?;
@@ -138,7 +137,7 @@ impl StoryCheckpoint {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// What was finished last, in either spelling.
+    /// The last action, in either spelling.
     #[must_use]
     pub fn action(&self) -> Option<&str> {
         let action = self.last_action.as_deref();
@@ -157,8 +156,8 @@ impl StoryCheckpoint {
         self.quality_score.or(self.snake_quality_score)
     }
 
-    /// When the checkpoint was last written: the time of the original revision, the end of the stage
-    /// in the later one, or its start where no end is there.
+    /// When the checkpoint was last written: `timestamp` in the original revision; in the later one the end of the
+    /// stage, or its start if there is no end.
     pub(super) fn written_at(&self) -> Option<&Timestamp> {
         let (own, other) = match self.spelling() {
             Spelling::CamelCase => (self.timestamp.as_ref(), self.completed_at.as_ref()),
@@ -167,8 +166,8 @@ impl StoryCheckpoint {
         own.or(other).or(self.started_at.as_ref())
     }
 
-    /// Sets the stamp of a write. The later revision has `completed_at` for what is done, so that is set when the stage
-    /// is, or where the file has it already; work that goes on is stamped with the `timestamp` of the original one.
+    /// Sets the stamp of a write. In the later revision `completed_at` means that the stage is done, so it is set only
+    /// then or if the file has it already. Otherwise the write sets the `timestamp` of the original revision.
     pub(super) fn stamp_at(&mut self, now: DateTime<Utc>) {
         let stamp = Timestamp::like(self.written_at(), now);
         let is_later = self.spelling() == Spelling::SnakeCase;
@@ -184,7 +183,7 @@ impl StoryCheckpoint {
         }
     }
 
-    /// Whether what the stage is for is done.
+    /// Whether the work of the stage is done.
     fn is_stage_done(&self) -> bool {
         match self.stage_number() {
             Some(0) => self.plan_score().is_some() && !self.remaining().is_empty(),
@@ -195,7 +194,7 @@ impl StoryCheckpoint {
     }
 }
 
-/// Declares what sets a value where it is read from; a value that is not there yet, under the name of the revision.
+/// Declares setters. A value is set under the name where it is read; a new one under the name of the file's revision.
 macro_rules! setters {
     ($($set:ident($value:ty): $camel:ident or $snake:ident;)+) => {
         impl StoryCheckpoint {

@@ -1,4 +1,4 @@
-//! Stories of a pipeline and its state for property tests.
+//! Generates stories of a pipeline and its state for property tests.
 
 use proptest::bool::weighted;
 use proptest::collection::{btree_map, btree_set, vec};
@@ -171,11 +171,11 @@ prop_compose! {
 }
 
 arbitrary! {
-    /// Each of the four stages as often; in the spelling of the later revision 1 of 4 (of these 1 of 4
-    /// without a story id); 0 to 8 tasks, in stage 2 at any point between all left and all finished.
+    /// The four stages are equally frequent; 1 of 4 has the spelling of the later revision, 1 of 4 of these without a
+    /// story id. 0 to 8 tasks; in stage 2 any number of them is finished.
     StoryCheckpoint => story_checkpoint();
 
-    /// 0 to 5 stories in any state, 0 to 3 in each of the other tables, each single field there 1 of 2,
-    /// counters within their limits. Counts of workers and stories need not agree with the tables, as in real ones.
+    /// 0 to 5 stories in any state; 0 to 3 in each other table; each single field is present 1 of 2; counters are
+    /// within their limits. As in real files, the counts of workers and stories need not agree with the tables.
     PipelineState => pipeline_state();
 }

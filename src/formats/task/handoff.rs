@@ -1,4 +1,4 @@
-//! A task checkpoint in the words all formats share.
+//! Converts between a task checkpoint and the hand-off that all formats share.
 
 use chrono::{DateTime, Utc};
 
@@ -10,7 +10,7 @@ use crate::checkpoint::{
     DecisionItem, DoneItem, Handoff, OpenEnum, OpenItem, Status, Timestamp, VerificationItem,
 };
 
-/// The state that follows from the steps: the format has no status of its own.
+/// The status, derived from the steps: the format has no status member.
 pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
     let work_is_left = checkpoint.current_step.is_some() || !checkpoint.pending_steps.is_empty();
     let passed = |result: &VerificationResult| {
@@ -19,12 +19,12 @@ pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
             Some(ResultStatus::Passed | ResultStatus::Skipped)
         )
     };
-    // A contract that nothing was run for is not fulfilled.
+    // A contract without results is not fulfilled.
     let unverified = checkpoint.verification.as_ref().is_some_and(|shown| {
         (shown.contract_ref.is_some() && shown.results.is_empty())
             || !shown.results.iter().all(passed)
     });
-    // There is no plan yet whose end could be reached.
+    // A plan that is still being made has no end to reach.
     let is_planning = checkpoint.phase == Some(Phase::Planning);
     if checkpoint.metadata.reason == Some(Reason::Failure) {
         Status::Failed
@@ -42,7 +42,7 @@ pub(super) fn status(checkpoint: &TaskCheckpoint) -> Status {
     }
 }
 
-/// How many finished steps are only in the dropped log.
+/// The number of finished steps that are only in the dropped log.
 fn dropped_steps(checkpoint: &TaskCheckpoint) -> u64 {
     let dropped = checkpoint.dropped.as_ref();
     dropped
@@ -60,7 +60,7 @@ pub(super) fn handoff(checkpoint: &TaskCheckpoint) -> Handoff {
     handoff
 }
 
-/// The hand-off with the newest finished step alone.
+/// The hand-off with only the newest finished step.
 pub(super) fn outline(checkpoint: &TaskCheckpoint) -> Handoff {
     let metadata = &checkpoint.metadata;
     let older = checkpoint.completed_steps.len().saturating_sub(1);
@@ -90,7 +90,7 @@ pub(super) fn outline(checkpoint: &TaskCheckpoint) -> Handoff {
         verification: checkpoint.verification.as_ref().map(verification),
         stopped_in_order: match metadata.reason {
             Some(Reason::ContextLimit | Reason::RateLimit | Reason::Manual) => true,
-            // An agent that took it over since is at it.
+            // If another agent has taken it over since, that agent is at work.
             Some(Reason::Reassignment) => {
                 metadata.previous_agents.last() == metadata.created_by.as_ref()
             }
@@ -139,8 +139,8 @@ fn verification(verification: &Verification) -> VerificationItem {
     }
 }
 
-/// A task checkpoint with this hand-off. It has no place for a task's name, its description and
-/// instructions: those belong to the key and to the caller that renders the prompt.
+/// Builds a checkpoint from a hand-off. The format has no member for a task's name, description and instructions: those
+/// belong to the key and to the caller that renders the prompt.
 pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpoint {
     let phase = handoff.phase.as_deref().map(Phase::from);
     let phase = phase.filter(OpenEnum::is_known);
@@ -156,7 +156,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpo
         started_at: Some(item.started_at.clone().unwrap_or_else(stamp)),
         partial_work: item.note.clone(),
     });
-    // One step can be current; the others that were begun are pending again, and come first.
+    // Only one step can be current; other begun steps become the first pending ones.
     let begun = handoff.in_progress.iter().map(|item| item.text.clone());
     let mut pending: Vec<String> = begun
         .filter(|step| !handoff.pending.contains(step))
@@ -170,7 +170,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> TaskCheckpo
     let reason = match handoff.status {
         Status::Failed => Reason::Failure,
         Status::Paused => Reason::Manual,
-        // Nobody says that its agent stopped in order: what it began may have taken effect.
+        // There is no evidence that the agent stopped in order, so its begun step may have taken effect.
         _ if !handoff.in_progress.is_empty() && !handoff.stopped_in_order => Reason::Periodic,
         _ => Reason::Manual,
     };

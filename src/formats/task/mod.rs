@@ -1,4 +1,4 @@
-//! `task`: a [`TaskCheckpoint`] alone in a file, and the same object inside a builder-state host file.
+//! `task`: a [`TaskCheckpoint`], alone in a file or inside a `builder-state` host file.
 
 mod handoff;
 mod operations;
@@ -23,7 +23,7 @@ use crate::formats::fields::null_is_default;
 use crate::formats::steps::each_once;
 use crate::json::{Document, Identity};
 
-/// Where the members and their limits come from.
+/// The document that defines the members and their limits.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the builder-state protocol, Checkpoint Schema Addition";
 
@@ -244,7 +244,7 @@ pub struct VerificationResult {
 }
 
 impl VerificationResult {
-    /// A result that was not run at a known time.
+    /// A result without the time of the run.
     pub fn new(activity: impl Into<String>, status: ResultStatus) -> Self {
         VerificationResult {
             activity: Some(activity.into()),
@@ -333,9 +333,9 @@ impl Checkpoint for TaskCheckpoint {
         self.metadata.last_updated_at = Some(stamp);
     }
 
-    /// A heartbeat moves the stamp and nothing else: it vouches for no file.
+    /// A heartbeat changes only the stamp; it does not vouch for files.
     fn is_heartbeat(&self, before: &Self) -> bool {
-        // Most saves change one of these: then nothing is copied.
+        // Most saves change one of these; comparing them first saves a copy.
         let is_same_work = self.completed_steps == before.completed_steps
             && self.pending_steps == before.pending_steps
             && self.current_step == before.current_step
@@ -393,7 +393,7 @@ impl Checkpoint for TaskCheckpoint {
         Ok(checkpoint)
     }
 
-    /// No protocol gives its file a name, so its content alone counts.
+    /// No protocol names the file, so only its content counts.
     fn recognise(_: &Path, document: Option<&Document>) -> Option<Evidence> {
         let root = document?.root();
         let mut members = vec![
@@ -405,7 +405,7 @@ impl Checkpoint for TaskCheckpoint {
             "schemaVersion",
         ];
         members.retain(|member| root.get(member).is_some());
-        // One member alone could be anybody's.
+        // Other formats may have one of these members, so one alone is not enough.
         let enough = members.len() >= 2 && members.iter().any(|member| member.ends_with("Steps"));
         enough.then(|| Evidence::gather(None, &members)).flatten()
     }

@@ -1,4 +1,4 @@
-//! What an agent or a supervisor does to a checkpoint.
+//! The operations that an agent or a supervisor reports.
 
 use chrono::{DateTime, Utc};
 
@@ -18,7 +18,7 @@ pub(super) fn apply(
     operation: &Operation,
     context: &OperationContext<'_>,
 ) -> Result<()> {
-    // No report is refused after it changed more than this, and a copy of the whole grows with the task.
+    // A refused report changes at most the metadata, so only these are copied; a copy of the whole grows with the task.
     let before = task.metadata.clone();
     if operation.is_work() {
         task.take_over(context);
@@ -32,14 +32,14 @@ pub(super) fn apply(
     let Some(mut whole) = whole else {
         return Ok(());
     };
-    // The agent that reports work after a reassignment is the agent of this checkpoint.
+    // After a reassignment, the agent that reports work becomes the agent of this checkpoint.
     if task.metadata.reason == Some(Reason::Reassignment) {
         whole.metadata = before;
         if whole != *task {
             task.metadata.reason = Some(Reason::Periodic);
         }
     }
-    // Where that is the one that was to leave, it is none that came before.
+    // If that is the agent that was to leave, it is not one of the previous agents.
     let metadata = &mut task.metadata;
     if metadata.reason != Some(Reason::Reassignment) {
         let goes_on = |last: &mut String| Some(&*last) == metadata.created_by.as_ref();
@@ -107,7 +107,7 @@ operations! {
     }
 }
 
-/// A text of a list; one that is not in it only where that is forced.
+/// Parses a word of a list. A word that is not in it is accepted only when forced.
 fn listed<E: OpenEnum + for<'t> From<&'t str>>(text: &str, what: &str, force: bool) -> Result<E> {
     let value = E::from(text);
     if value.is_known() || force {
@@ -121,9 +121,9 @@ fn listed<E: OpenEnum + for<'t> From<&'t str>>(text: &str, what: &str, force: bo
 }
 
 impl TaskCheckpoint {
-    /// A checkpoint for a task that `agent` begins with this plan.
+    /// The checkpoint of a task that `agent` begins with this plan.
     ///
-    /// The phase is *planning* while there is no plan, else *implementation*.
+    /// The phase is *planning* if the plan is empty, else *implementation*.
     pub fn begin(
         agent: impl Into<String>,
         plan: impl IntoIterator<Item = impl Into<String>>,
@@ -147,8 +147,8 @@ impl TaskCheckpoint {
         }
     }
 
-    /// Gives stamps this precision from now on. The protocol writes whole seconds; finer ones let the
-    /// staleness verdict tell apart what happened within a second.
+    /// Sets the precision of all later stamps. The protocol writes whole seconds; finer stamps let the staleness check
+    /// distinguish events within a second.
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
         let stamp = &mut self.metadata.last_updated_at;
@@ -162,7 +162,7 @@ impl TaskCheckpoint {
         Timestamp::like(self.metadata.last_updated_at.as_ref(), now)
     }
 
-    /// A report of work: the last one says why the checkpoint is as it is.
+    /// Notes a report of work as the reason for the last change.
     fn goes_on(&mut self) {
         self.metadata.reason = Some(Reason::Periodic);
     }
@@ -171,8 +171,8 @@ impl TaskCheckpoint {
         self.current_step.as_ref()?.description.clone()
     }
 
-    /// Begins a step. Another that was current goes back to the head of the plan, unless it is in the plan; its note is kept
-    /// by the save.
+    /// Begins a step. A step that was current goes back to the head of the plan, unless the plan has it; the save keeps
+    /// its note among the dropped items.
     fn start_step(&mut self, text: &str, now: DateTime<Utc>) -> Result<()> {
         if self.current().as_deref() == Some(text) {
             return Ok(());
@@ -191,7 +191,7 @@ impl TaskCheckpoint {
         Ok(())
     }
 
-    /// The current step; where none is, the first planned one begins.
+    /// The current step. If there is none, the first planned one begins.
     fn worked_on(&mut self, now: DateTime<Utc>) -> Result<&mut CurrentStep> {
         if self.current_step.is_none() {
             let Some(first) = self.pending_steps.first() else {
@@ -207,7 +207,7 @@ impl TaskCheckpoint {
         Ok(self.current_step.get_or_insert_default())
     }
 
-    /// Drops a step from the plan, also the current one, and records that and why as a decision.
+    /// Removes a step from the plan, even the current one, and records the reason as a decision.
     fn drop_step(&mut self, text: &str, because: &str, now: DateTime<Utc>) -> Result<()> {
         let current = self.current();
         if steps::drop(&mut self.pending_steps, current.as_deref(), text)? {
@@ -216,7 +216,7 @@ impl TaskCheckpoint {
         self.decide(&Self::dropping(text), Some(because), now)
     }
 
-    /// The decision that a step is dropped.
+    /// The text of the decision to drop a step.
     pub(super) fn dropping(text: &str) -> String {
         format!("Dropped the step: {text}")
     }
@@ -261,7 +261,7 @@ impl TaskCheckpoint {
         steps.any(|step| step.step.as_deref() == Some(text))
     }
 
-    /// Records a decision. One that is there already, with the same reason, is not recorded again.
+    /// Records a decision. A decision with the same text and reason is recorded once.
     fn decide(&mut self, text: &str, rationale: Option<&str>, now: DateTime<Utc>) -> Result<()> {
         let is_this = |made: &Decision| {
             made.decision.as_deref() == Some(text) && made.rationale.as_deref() == rationale
@@ -274,15 +274,15 @@ impl TaskCheckpoint {
             rationale: rationale.map(str::to_owned),
             timestamp: Some(self.new_stamp(now)),
         });
-        // What failed has failed all the same.
+        // A decision does not end a failure.
         if self.metadata.reason != Some(Reason::Failure) {
             self.goes_on();
         }
         Ok(())
     }
 
-    /// Refuses a task of which something is left, and names that: the format has no word for complete, it follows
-    /// from the steps.
+    /// Refuses if something is left to do, and names it. The format has no status member, so completion follows from
+    /// the steps.
     fn check_complete(&self) -> Result<()> {
         let mut left: Vec<String> = Vec::new();
         let current = self.current_step.as_ref();
@@ -315,23 +315,23 @@ impl TaskCheckpoint {
         }
     }
 
-    /// Each is listed once.
+    /// Adds a blocker, once.
     fn is_blocked_by(&mut self, blocker: &str) {
         if !self.blockers.iter().any(|known| known == blocker) {
             self.blockers.push(blocker.to_owned());
         }
     }
 
-    /// Nothing is in the way any more. A task that had failed can be taken up again.
+    /// Clears the blockers. A failed task can then be resumed.
     fn unblock(&mut self) {
         self.blockers.clear();
         if self.metadata.reason == Some(Reason::Failure) {
-            // Not `manual`, as of an agent that stopped in order: this one failed in the middle of its step.
+            // Not `manual`, which means that the agent stopped in order: this one failed in the middle of its step.
             self.goes_on();
         }
     }
 
-    /// Records what an activity of verification gave; a later result takes the place of an earlier.
+    /// Records the result of a verification activity, in place of an earlier one.
     fn verify(&mut self, activity: &str, status: ResultStatus, now: DateTime<Utc>) -> Result<()> {
         let result = VerificationResult {
             run_at: Some(self.new_stamp(now)),
@@ -349,7 +349,7 @@ impl TaskCheckpoint {
         Ok(())
     }
 
-    /// Makes this a full checkpoint of an agent that has to stop: what failed before has failed all the same.
+    /// Records that the agent has to stop. A failure recorded before stays the reason.
     fn stops(&mut self, reason: Reason, now: DateTime<Utc>) {
         if self.metadata.reason != Some(Reason::Failure) {
             self.metadata.reason = Some(reason);
@@ -357,18 +357,18 @@ impl TaskCheckpoint {
         self.stamp(now);
     }
 
-    /// What failed is in the way; an agent that was only asked to stop leaves no blocker.
+    /// Records an interruption. A failure becomes a blocker; a requested stop does not.
     pub(super) fn interrupted(&mut self, interruption: &Interruption, now: DateTime<Utc>) {
         if let Interruption::Failed(because) = interruption {
-            // Whatever it says: an agent that dies has no second word.
+            // Recorded even when it is blank: the agent cannot report again.
             self.is_blocked_by(because);
             self.metadata.reason = Some(Reason::Failure);
         }
         self.stops(Reason::Manual, now);
     }
 
-    /// The agent that made the checkpoint joins those that worked on the task. The checkpoint stays that agent's until
-    /// another one reports.
+    /// Adds the agent of the checkpoint to the previous agents. It stays the agent of the checkpoint until another one
+    /// reports.
     fn reassign(&mut self) {
         self.metadata.reason = Some(Reason::Reassignment);
         if let Some(agent) = self.metadata.created_by.clone()
@@ -378,7 +378,7 @@ impl TaskCheckpoint {
         }
     }
 
-    /// The agent that reports has the task from now on; the one before joins those that worked on it.
+    /// Makes the reporting agent the agent of the checkpoint; the former one joins the previous agents.
     pub(super) fn take_over(&mut self, context: &OperationContext<'_>) {
         let Some(agent) = said(context.agent) else {
             return;
@@ -389,8 +389,8 @@ impl TaskCheckpoint {
         }
     }
 
-    /// The agent that left the checkpoint to the next one: its maker, or while nothing was done since it was
-    /// reassigned the agent before.
+    /// The agent that left the checkpoint: the agent of the checkpoint, or the previous one if the task was reassigned
+    /// and nothing was reported since.
     pub(super) fn left_by(&self) -> Option<&str> {
         let metadata = &self.metadata;
         let before = metadata.previous_agents.last();

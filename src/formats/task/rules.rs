@@ -1,4 +1,4 @@
-//! The rules of the format; source: the checkpoint schema of the builder-state protocol.
+//! The rules of the format, from the checkpoint schema of the builder-state protocol.
 
 use super::{
     CompletedStep, CurrentStep, Decision, DroppedSteps, Metadata, TaskCheckpoint, Verification,
@@ -8,38 +8,38 @@ use crate::checkpoint::Inspection;
 use crate::json::Code;
 
 impl TaskCheckpoint {
-    /// Members that must be there.
+    /// Members that are required.
     pub(in crate::formats) const REQUIRED: &'static [&'static str] =
         &["phase", "completedSteps", "pendingSteps", "metadata"];
 }
 
 impl DroppedSteps {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["completedSteps"];
 }
 
 impl CompletedStep {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["step", "timestamp"];
 }
 
 impl CurrentStep {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["description", "startedAt"];
 }
 
 impl Decision {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["decision", "timestamp"];
 }
 
 impl VerificationResult {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["activity", "status"];
 }
 
 impl Metadata {
-    /// Members that must be there.
+    /// Members that are required.
     pub(super) const REQUIRED: &'static [&'static str] = &["createdBy", "lastUpdatedAt", "reason"];
 }
 

@@ -1,12 +1,11 @@
-//! Keeping what a save adds within the limits, so that the hand-off stays useful.
+//! Keeps what a save adds within the limits, so that the hand-off stays useful.
 //!
-//! The note on partial work and the reasons of new decisions are cut to their lengths. Then the oldest
-//! finished steps are moved out, as few as cover what the save adds: steps against the limit of the list,
-//! bytes against the target of the whole. What the checkpoint was over before, it stays over. Where the
-//! steps that may go would not cover it, none goes for the size. Nothing else is cut for the size.
+//! First the note on partial work and the reasons of new decisions are cut to their maximum lengths. Then the oldest
+//! finished steps are moved out, as few as needed to offset what this save adds: steps against the limit of the list,
+//! bytes against the target size of the checkpoint. An excess from before the save stays. If moving out all steps that
+//! may go would not be enough, none is moved out for the size. Nothing else is cut for the size.
 //!
-//! What has no place in the new checkpoint is kept in the dropped log, and the checkpoint says how many
-//! steps are there.
+//! Everything removed is kept in the dropped log, and the checkpoint states how many steps are there.
 
 use std::collections::HashSet;
 
@@ -41,14 +40,14 @@ struct Shrinking<'s> {
     task: &'s mut TaskCheckpoint,
     limits: &'s Limits,
     before: Option<&'s TaskCheckpoint>,
-    /// How many finished steps were moved out already.
+    /// The number of finished steps moved out so far.
     moved_out: usize,
     truncation: Truncation,
 }
 
 impl Shrinking<'_> {
-    /// A step that another superseded goes back to the plan, which has no place for its note; one that was
-    /// dropped has no place at all. One in other words, with its note, is the same step.
+    /// Keeps the former current step with its note, if another step replaced it or it was dropped: the plan has no
+    /// place for the note. A reworded step with the same note is the same step.
     fn keep_superseded(&mut self) {
         let Some(step) = self.before.and_then(|before| before.current_step.as_ref()) else {
             return;
@@ -133,12 +132,12 @@ impl Shrinking<'_> {
         }
     }
 
-    /// How many of the oldest steps must go so that `size` bytes become `allowed`; none where those that may go
-    /// would not do: one long text would take all of them with it.
+    /// The number of oldest steps to move out so that `size` bytes become `allowed`; 0 if even all steps that may go
+    /// are not enough, since one long text would otherwise remove them all.
     fn steps_that_cover(&self, size: usize, allowed: usize) -> usize {
         let steps = &self.task.completed_steps;
         let may_go = steps.len().saturating_sub(self.limits.steps_kept_over_size);
-        // The member that counts them has bytes, too.
+        // The member that counts dropped steps has bytes, too.
         let member = |dropped: Option<&DroppedSteps>| {
             dropped.map_or(0, |dropped| compact_size(dropped) + ",\"dropped\":".len())
         };
@@ -153,7 +152,7 @@ impl Shrinking<'_> {
         0
     }
 
-    /// The count of the steps that are only in the dropped log, with so many more.
+    /// The count of steps in the dropped log after `more` are moved out.
     fn counted(&self, more: usize) -> DroppedSteps {
         let dropped = self.task.dropped.clone().unwrap_or_default();
         let before = dropped.completed_steps.unwrap_or(0);
@@ -184,14 +183,14 @@ impl Shrinking<'_> {
     }
 }
 
-/// Cuts one text, and gives the whole of it for the record.
+/// Cuts a text; returns the whole of it for the dropped log.
 fn cut(text: &mut String, limit: usize, pointer: &str, limits: &Limits) -> Option<Dropped> {
     let short = limits.cut(text, limit)?;
     let whole = Value::String(std::mem::replace(text, short));
     Some(Dropped::new(pointer, DropReason::Characters(limit), whole))
 }
 
-/// Names the part of a checkpoint that has most of its bytes and can be made smaller: a list, or a free text.
+/// Names the largest part of a checkpoint that can be made smaller: a list or a free text.
 fn name_longest(over: OverBudget, checkpoint: &TaskCheckpoint) -> OverBudget {
     let compact = serde_json::to_string(checkpoint).ok();
     let Some(document) = compact.and_then(|text| Document::from_text(text).ok()) else {
@@ -207,7 +206,7 @@ fn name_longest(over: OverBudget, checkpoint: &TaskCheckpoint) -> OverBudget {
     }
 }
 
-/// Members that hold no free text: times and words of the schema.
+/// Members without free text: times and words of the schema.
 const NOT_FREE: [&str; 8] = [
     "timestamp",
     "startedAt",
@@ -219,7 +218,7 @@ const NOT_FREE: [&str; 8] = [
     "dropped",
 ];
 
-/// The longest list below a node; what is in it instead, where that alone makes up most of it.
+/// The longest list below a node, or the part of it that alone makes up more than half.
 fn longest(node: Node<'_>) -> Option<Node<'_>> {
     let members = node.members();
     let members = members.filter(|(name, _)| !NOT_FREE.contains(&&**name));
@@ -236,7 +235,7 @@ fn longest(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// The bytes of a value in its compact form.
+/// The size of a value in compact JSON, in bytes.
 fn compact_size<T: Serialize>(value: &T) -> usize {
     serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
 }
@@ -271,7 +270,7 @@ mod tests {
         let value: CompletedStep =
             serde_json::from_value(truncation.dropped[1].value.clone()).unwrap();
         assert_eq!(value, steps(2)[1]);
-        // And the checkpoint says how many, as often as some go.
+        // The checkpoint states how many were dropped in all.
         assert_eq!(checkpoint.dropped.clone().unwrap().completed_steps, Some(2));
         let before = checkpoint.clone();
         checkpoint.completed_steps.push(CompletedStep::new("more"));
@@ -351,7 +350,7 @@ mod tests {
         let pending = checkpoint.pending_steps.clone();
         let truncation = shrink(&mut checkpoint, &Limits::default(), None);
         assert_eq!(checkpoint.pending_steps, pending);
-        // Nothing goes for a size that it would not bring.
+        // Nothing is moved out if that would not be enough.
         assert_eq!(checkpoint.completed_steps, steps(10));
         assert_eq!(truncation.dropped, []);
         let over = truncation.over_budget.unwrap();
@@ -382,7 +381,7 @@ mod tests {
         let over = over.over_budget.unwrap();
         assert_eq!(over.longest.as_deref(), Some("/decisions"));
         assert_eq!(over.entries, Some(60));
-        // Through sixty names of files it is these.
+        // The largest part is the list of file names.
         let mut step = CompletedStep::new("a");
         step.files_modified = (0..200).map(|n| format!("src/file{n}.rs")).collect();
         let mut checkpoint = task(0);
@@ -418,14 +417,14 @@ mod tests {
         let over = truncation.over_budget.unwrap();
         assert_eq!(over.longest.unwrap(), "/completedSteps/9/step");
 
-        // What is too many by itself goes all the same.
+        // A step too many is moved out nevertheless.
         checkpoint.completed_steps.push(CompletedStep::new("more"));
         let truncation = shrink(&mut checkpoint, &Limits::default(), Some(&task(9)));
         assert_eq!(checkpoint.completed_steps.len(), 10);
         assert_eq!(truncation.dropped.len(), 1);
         assert!(truncation.over_budget.is_some());
 
-        // Once three newer steps are there it goes as the oldest of those that go.
+        // With three newer steps the long one may be moved out.
         for text in ["one", "two"] {
             checkpoint.completed_steps.push(CompletedStep::new(text));
         }
@@ -465,7 +464,7 @@ mod tests {
         let written = serde_json::to_value(DropReason::Superseded).unwrap();
         assert_eq!(written, "put-aside");
         assert_eq!(truncation.dropped[0].value["partialWork"], "half");
-        // A step that was finished needs its note no more.
+        // The note of a finished step is not kept.
         let mut after = before.clone();
         let done = StepDone::current().into();
         after.apply(&done, &context).unwrap();

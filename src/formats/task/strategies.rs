@@ -1,4 +1,4 @@
-//! Task checkpoints and their parts for property tests.
+//! Generates task checkpoints and their parts for property tests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -54,8 +54,8 @@ prop_compose! {
 }
 
 arbitrary! {
-    /// A step in 1 to 5 words (4 of 5) or up to 20 letters of any script, with 0 to 2 files made, as many
-    /// changed, and its time.
+    /// A step of 1 to 5 words (4 of 5) or up to 20 letters of any script, with 0 to 2 files created, 0 to 2 modified,
+    /// and its time.
     CompletedStep => (phrase(), vec(path(), 0..3), vec(path(), 0..3), stamp()).prop_map(
         |(step, files_created, files_modified, timestamp)| CompletedStep {
             step: Some(step),
@@ -65,7 +65,7 @@ arbitrary! {
         },
     );
 
-    /// A step with its time; every other time with a note of up to 60 characters.
+    /// A step with its time; 1 of 2 with a note of up to 60 characters.
     CurrentStep => (phrase(), stamp(), option::of("\\PC{0,60}")).prop_map(
         |(description, started_at, partial_work)| CurrentStep {
             description: Some(description),
@@ -74,7 +74,7 @@ arbitrary! {
         },
     );
 
-    /// A decision with its time; every other time with a reason of up to 60 characters.
+    /// A decision with its time; 1 of 2 with a reason of up to 60 characters.
     Decision => (phrase(), option::of("\\PC{0,60}"), stamp()).prop_map(
         |(decision, rationale, timestamp)| Decision {
             decision: Some(decision),
@@ -83,7 +83,7 @@ arbitrary! {
         },
     );
 
-    /// An activity with each of the listed results as often; every other time with the time it was run.
+    /// An activity; the listed results are equally frequent; 1 of 2 with the time of the run.
     VerificationResult => (phrase(), any::<ResultStatus>(), any::<Option<Timestamp>>()).prop_map(
         |(activity, status, run_at)| VerificationResult {
             run_at,
@@ -91,11 +91,11 @@ arbitrary! {
         },
     );
 
-    /// 0 to 2 results; every other time with the place of the criteria.
+    /// 0 to 2 results; 1 of 2 with the reference to the criteria.
     Verification => (option::of("US-[0-9]{3}\\.contract"), vec(any::<VerificationResult>(), 0..3))
         .prop_map(|(contract_ref, results)| Verification { contract_ref, results });
 
-    /// Who, when and why, each of the listed reasons as often; 0 to 2 agents before.
+    /// An agent, a time and a reason, the listed ones equally frequent; 0 to 2 previous agents.
     Metadata => ("[a-z]{2,6}-dev", stamp(), any::<Reason>(), vec("[a-z]{2,6}-dev", 0..3)).prop_map(
         |(created_by, last_updated_at, reason, previous_agents)| Metadata {
             created_by: Some(created_by),
@@ -105,16 +105,15 @@ arbitrary! {
         },
     );
 
-    /// 1 to 99 steps; every other time with the place.
+    /// 1 to 99 steps; 1 of 2 with the path of the dropped log.
     DroppedSteps => (1..100_u64, option::of(path())).prop_map(|(completed_steps, place)| DroppedSteps {
         completed_steps: Some(completed_steps),
         place,
     });
 
-    /// Each phase as often; 0 to 11 finished and as many pending steps, a current step every other time,
-    /// 0 to 3 decisions, 1 or 2 blockers (1 of 5), a verification every other time, dropped
-    /// steps and the schema's version 1 of 5 times.
+    /// The phases are equally frequent. 0 to 11 finished and 0 to 11 pending steps, a current step 1 of 2, 0 to 3
+    /// decisions, 1 or 2 blockers 1 of 5, a verification 1 of 2, dropped steps and a schema version 1 of 5 each.
     ///
-    /// Texts keep the protocol's lengths; the whole may be over the size that a save keeps to.
+    /// Texts keep the protocol's lengths; the whole may exceed the target size of a save.
     TaskCheckpoint => task_checkpoint();
 }

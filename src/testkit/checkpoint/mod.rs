@@ -1,11 +1,11 @@
 //! The rules for checkpoint types: one function for each, which panics when the type breaks it.
 //!
-//! What a format's struct must keep so that no file of the format is lost or spoilt: the three rules of the
-//! library (readable with violations, byte-exact editing, nothing guessed) and the documentation of
-//! [`Checkpoint`]. The samples are checkpoints of the type; give some that have something in every field. The
-//! rules also try the checkpoint that `{}` reads as.
+//! They check that no file of the format is lost or damaged: the three promises of the library (a file with violations
+//! is still read, edits are byte-exact, nothing is guessed) and the documentation of [`Checkpoint`]. The samples are
+//! checkpoints of the type; some of them should have a value in every field. The rules also try the checkpoint that
+//! `{}` reads as.
 //!
-//! [`checkpoint_conformance!`](crate::checkpoint_conformance) makes one test of each. In a property test, call
+//! [`checkpoint_conformance!`](crate::checkpoint_conformance) makes one test of each rule. In a property test, call
 //! [`check_all`] on each value of the strategy.
 #![allow(
     clippy::missing_errors_doc,
@@ -29,12 +29,13 @@ use serde_json::{Value, json};
 use crate::checkpoint::Checkpoint;
 use crate::json::{Document, Kind, Node, Reading};
 
-/// Values of one document that are tried, spread over it: each costs some whole readings, so of a large one fewer are.
+/// The largest number of values of one document that are tried, spread over the document. Each costs several complete
+/// readings, so fewer are tried in a large document.
 fn most_values(document: &Document) -> usize {
     (400_000 / document.text().len().max(1)).clamp(10, 100)
 }
 
-/// Tries every rule on these samples.
+/// Checks every rule on these samples.
 ///
 /// ```
 /// use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -49,7 +50,7 @@ pub fn check_all<C: Checkpoint>(samples: &[C]) {
     crate::__checkpoint_rules! { call, { } }
 }
 
-/// The samples, and what `{}` reads as.
+/// The samples, preceded by the checkpoint that `{}` reads as.
 #[track_caller]
 fn with_empty<C: Checkpoint>(samples: &[C]) -> Vec<C> {
     assert!(
@@ -73,15 +74,15 @@ fn read<C: Checkpoint>(document: &Document) -> Reading<C> {
     reading.unwrap_or_else(|error| panic!("the complete checkpoint is lost: {error}: {document}"))
 }
 
-/// The document with another value at a pointer.
+/// A copy of the document with another value at a pointer.
 fn with_value(document: &Document, pointer: &str, value: &Value) -> Document {
     let mut changed = document.clone();
     changed.set(pointer, value).unwrap();
     changed
 }
 
-/// The pointers to all values, without the root. What lies alike in several elements of a list is taken twice, in the
-/// first and in a later one.
+/// The pointers to all values, without the root. Of the same value in several elements of a list, two are taken: the
+/// one in the first element and one in a later element.
 fn pointers(document: &Document) -> Vec<String> {
     fn walk(
         node: Node<'_>,
@@ -111,7 +112,7 @@ fn pointers(document: &Document) -> Vec<String> {
         .collect()
 }
 
-/// The document with a value of each type at each pointer, one at a time.
+/// Copies of the document: each has a value of one of the six JSON types at one of the pointers.
 fn with_other_types(document: &Document) -> impl Iterator<Item = (String, Value, Document)> {
     let values = [
         Value::Null,

@@ -1,4 +1,4 @@
-//! What a type reads.
+//! The rules for what a type reads.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{read, with_empty, with_other_types, written};
 use crate::checkpoint::{Checkpoint, RuleContext, violations};
 use crate::json::{Document, Reading, Violation};
 
-/// `{}` reads without a violation, also with serde_json, and the result is written and read again.
+/// `{}` reads without a violation, also with serde_json, and the result reads back equal after it is written.
 pub fn an_empty_object_reads<C: Checkpoint>(_: &[C]) {
     let reading = read::<C>(&Document::from_text("{}").unwrap());
     assert!(
@@ -23,7 +23,7 @@ pub fn an_empty_object_reads<C: Checkpoint>(_: &[C]) {
     reads_back(&reading.value);
 }
 
-/// A checkpoint that is written reads back equal, without a violation of its shape.
+/// A checkpoint that was written reads back equal, without a violation of its shape.
 pub fn a_written_checkpoint_reads_back<C: Checkpoint>(samples: &[C]) {
     with_empty(samples).iter().for_each(reads_back);
 }
@@ -44,7 +44,7 @@ fn reads_back<C: Checkpoint>(sample: &C) {
     );
 }
 
-/// A value of a wrong type, at any place, is a violation, and everything beside it is read.
+/// A value of a wrong type at any place is a violation, and all values beside it are still read.
 pub fn a_wrong_type_is_a_violation_and_costs_only_itself<C: Checkpoint>(samples: &[C]) {
     for sample in with_empty(samples) {
         let document = written(&sample);
@@ -61,7 +61,7 @@ pub fn a_wrong_type_is_a_violation_and_costs_only_itself<C: Checkpoint>(samples:
     }
 }
 
-/// Whether there is a violation of this value or of one around it.
+/// Whether there is a violation at this value or at one that contains it.
 fn is_reported(violations: &[Violation], pointer: &str) -> bool {
     violations.iter().any(|violation| {
         let below = pointer.strip_prefix(violation.pointer.as_str());
@@ -76,7 +76,7 @@ fn is_kept<C: Checkpoint>(
     value: &Value,
 ) -> bool {
     if value.is_null() {
-        // As if there were no value.
+        // `null` may be read as a missing value.
         let mut without = before.clone();
         without.remove(pointer).unwrap();
         if read::<C>(&without).value == reading.value {
@@ -92,7 +92,7 @@ fn is_kept<C: Checkpoint>(
     }
 }
 
-/// Every other member of the root is as it was.
+/// Checks that every other member of the root is unchanged.
 #[track_caller]
 fn costs_only_itself<C: Checkpoint>(
     before: &Document,

@@ -1,4 +1,4 @@
-//! What a type reports and does.
+//! The rules for what a type reports and for its operations.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +18,8 @@ fn noon(day: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(21_000 + day) + TimeDelta::hours(12)
 }
 
-/// The name of the format has lower-case letters, digits and `-`, and a version that is set is the version that
-/// the checkpoint has.
+/// The name of the format consists of lower-case letters, digits and `-`. After a version is set, the checkpoint has
+/// that version.
 pub fn the_format_has_a_name_and_keeps_its_version<C: Checkpoint>(samples: &[C]) {
     let name = C::FORMAT;
     let is_allowed =
@@ -41,8 +41,8 @@ pub fn the_format_has_a_name_and_keeps_its_version<C: Checkpoint>(samples: &[C])
     }
 }
 
-/// A stamp sets the time of the last change, is read again, and moves with each later stamp. Skipped for a type
-/// that has no such time.
+/// A stamp sets the time of the last change, reads back, and changes with each later stamp. Skipped for a type without
+/// such a time.
 pub fn a_stamp_is_the_time_of_the_last_change<C: Checkpoint>(samples: &[C]) -> Result<(), Skipped> {
     let changed = |sample: &C| sample.updated_at().and_then(|stamp| stamp.time());
     let has_no_time = |mut sample: C| {
@@ -69,7 +69,7 @@ pub fn a_stamp_is_the_time_of_the_last_change<C: Checkpoint>(samples: &[C]) -> R
     Ok(())
 }
 
-/// Every text that limits remove from a checkpoint is in the dropped items, complete.
+/// Every text that limits remove from a checkpoint is in the dropped items, uncut.
 pub fn dropped_text_is_recorded<C: Checkpoint>(samples: &[C]) {
     let tight = Limits {
         partial_work: Some(4),
@@ -103,7 +103,7 @@ pub fn dropped_text_is_recorded<C: Checkpoint>(samples: &[C]) {
     }
 }
 
-/// The texts in a value, and how often it has each.
+/// The texts in a value, with how often each occurs.
 fn texts(value: &Value) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     gather(value, &mut found);
@@ -119,8 +119,8 @@ fn gather(value: &Value, found: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Hand-off, status, files, violations, plan and messages of whatever was read can be asked for without a panic,
-/// and each file is named once.
+/// The hand-off, status, files, violations, plan and messages of every reading can be computed without a panic, and
+/// each file is named once.
 pub fn every_reading_can_be_reported<C: Checkpoint>(samples: &[C]) {
     for sample in with_empty(samples) {
         let document = written(&sample);
@@ -156,8 +156,8 @@ fn reports<C: Checkpoint>(document: &Document) {
     );
 }
 
-/// A list of values of an enum, one for each variant: the names also make a `match`, so that the compiler reports a
-/// missing one.
+/// A list with one value of an enum for each variant. The names also make a `match`, so that the compiler reports a
+/// missing variant.
 macro_rules! of_each {
     ($kind:ident { $($variant:ident { $($field:tt: $value:expr),* $(,)? })+ }) => {{
         let _none_is_left_out = |value: &$kind| match value {
@@ -167,7 +167,7 @@ macro_rules! of_each {
     }};
 }
 
-/// Operations of each kind.
+/// At least one operation of each kind.
 fn operations() -> Vec<Operation> {
     let text = || "this".to_owned();
     let mut all = of_each!(Operation {

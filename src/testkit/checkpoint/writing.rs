@@ -1,4 +1,4 @@
-//! What a type writes over the text that it was read from.
+//! The rules for what a type writes over the text that it was read from.
 
 use std::iter::once;
 
@@ -21,7 +21,7 @@ fn saved<C: Checkpoint>(document: &Document, wanted: &C) -> Document {
     saved.document
 }
 
-/// Saved over the text that it was read from, an unchanged checkpoint leaves every byte.
+/// An unchanged checkpoint that is saved over the text it was read from leaves every byte as it was.
 pub fn an_unchanged_save_changes_no_byte<C: Checkpoint>(samples: &[C]) {
     for sample in with_empty(samples) {
         let document = written(&sample);
@@ -54,8 +54,8 @@ pub fn a_changed_value_changes_only_its_bytes<C: Checkpoint>(samples: &[C]) {
             };
             let expected = with_value(&document, &pointer, &value);
             let reading = read::<C>(&expected);
-            // A value that the type does not take there is the subject of another rule, and an element with
-            // another identity is another element.
+            // Another rule covers a value that the type does not accept there. An element with another identity is
+            // another element.
             if !reading.violations.is_empty() || is_identity(&pointer, C::IDENTITIES) {
                 continue;
             }
@@ -72,14 +72,14 @@ pub fn a_changed_value_changes_only_its_bytes<C: Checkpoint>(samples: &[C]) {
     }
 }
 
-/// Another value of the same type; `None` for objects, lists and null.
+/// Another value of the same type, or `None` for objects, lists and null.
 fn another(node: &Node<'_>) -> Option<Value> {
     match node.kind() {
         Kind::Bool => node.as_bool().map(|is| json!(!is)),
         Kind::String => node.as_str().map(|text| json!(format!("{text}x"))),
         Kind::Number => match node.as_i64() {
             Some(number) => Some(json!(number.checked_add(1)?)),
-            // Never a whole number: its type may write it with or without a point.
+            // Never a whole number: the type may write it with or without a decimal point.
             None => node.as_f64().map(|number| {
                 let step = if (number + 0.5).fract() == 0.0 {
                     0.25
@@ -93,7 +93,7 @@ fn another(node: &Node<'_>) -> Option<Value> {
     }
 }
 
-/// Whether elements of a list are recognised by the value at this pointer.
+/// Whether the value at this pointer identifies an element of a list.
 fn is_identity(pointer: &str, identities: &[Identity]) -> bool {
     let mut tokens = pointer.rsplit('/');
     let (name, _, list) = (tokens.next(), tokens.next(), tokens.next());
@@ -102,7 +102,7 @@ fn is_identity(pointer: &str, identities: &[Identity]) -> bool {
     })
 }
 
-/// Keys that the type does not know are ignored, at any depth, and stay in the text when other values change.
+/// Keys that the type does not know are ignored at any depth, and stay in the text when other values change.
 pub fn unknown_keys_are_ignored_and_stay<C: Checkpoint>(samples: &[C]) {
     for sample in with_empty(samples) {
         let document = written(&sample);
@@ -138,12 +138,13 @@ pub fn unknown_keys_are_ignored_and_stay<C: Checkpoint>(samples: &[C]) {
     }
 }
 
-/// Whether the keys there are data: one more, with the value of another, is one more entry.
+/// Whether the keys of this object are data: one more key, with the value of another, reads as one more entry.
 fn is_map<C: Checkpoint>(document: &Document, pointer: &str, sample: &C) -> bool {
     let node = document.get(pointer).unwrap();
     let (name, first) = node.members().next().unwrap();
     let first: Value = serde_json::from_str(first.raw()).unwrap();
-    // Where not every text is a key, one like the present keys: numbers, days or hashes with another last digit.
+    // If the type does not accept every text as a key, try one like a present key: a number, day or hash with another
+    // last digit.
     let digit = name.rfind(|letter: char| letter.is_ascii_digit());
     let similar = digit.into_iter().flat_map(|at| {
         let name = &name;

@@ -1,4 +1,4 @@
-//! Approvals: what a person approved is used once, by the owner of the task.
+//! Approvals: an action that a person approved is done once, by the owner of the task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,17 +14,17 @@ use crate::store::CheckpointStore;
 use crate::testkit::fixture::{Fixture, is_claimed, is_fenced, refused};
 use crate::testkit::{Place, Skipped};
 
-/// How many use one approval at the same time.
+/// How many threads use one approval at the same time.
 const USERS: usize = 8;
 
-/// How often they do.
+/// How often they use one.
 const ROUNDS: usize = 6;
 
-/// How long the fastest waits for the others.
+/// How long the fastest thread waits for the others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A clock that is first asked for the time when its ledger was read, and answers once all others were read, too: so each
-/// finds the approval before any has used it.
+/// A clock that makes all users read the ledger before any of them uses the approval. A user first asks for the time
+/// after it has read its ledger; the clock answers once all others have read theirs.
 #[derive(Clone)]
 struct AllHaveRead {
     readers: Arc<AtomicUsize>,
@@ -48,7 +48,7 @@ fn approval() -> Approval {
     Approval::new("pay", &("ann", 50)).unwrap()
 }
 
-/// Asks for an approval, and has it approved through another opening.
+/// Asks for an approval, and approves it through another opening.
 #[track_caller]
 fn approve(ledger: &Ledger, place: &dyn Place, key: &Key) {
     let asked = ledger.ask(&approval()).unwrap();
@@ -57,8 +57,8 @@ fn approve(ledger: &Ledger, place: &dyn Place, key: &Key) {
     assert_eq!(approved.unwrap().status, ApprovalStatus::Approved);
 }
 
-/// Of several that use an approval at the same time, each through an opening of its own, one gets it; the others are
-/// refused. Asked anew, it is used once more.
+/// When several threads use one approval at the same time, each through its own opening, one succeeds and the others
+/// are refused. After a new request and approval it can be used once more.
 pub fn one_of_many_threads_uses_an_approval(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let key = &fixture.key;
@@ -87,7 +87,7 @@ pub fn one_of_many_threads_uses_an_approval(place: &dyn Place) {
     }
 }
 
-/// While a claim is held, an approval is asked for and used only with its fence; a person decides without it.
+/// While a claim is held, an approval can be requested and used only with its fence. A person decides without a fence.
 pub fn an_approval_is_used_with_the_fence(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, claims) = (&fixture.key, fixture.claims()?);

@@ -1,4 +1,4 @@
-//! Claims, and the fences that keep former owners out. The rules are those of leases with fencing tokens.
+//! The rules for claims, and for the fences that exclude former owners. They are those of leases with fencing tokens.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::testkit::{Place, Skipped};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Agents that claim a key at the same time.
+/// The number of agents that claim a key at the same time.
 const AGENTS: usize = 8;
 
 fn hour(owner: &str) -> ClaimRequest {
@@ -54,7 +54,7 @@ pub fn while_a_claim_is_held_only_its_fence_can_write(place: &dyn Place) -> Resu
     Ok(())
 }
 
-/// A key that is claimed and has no document is among those that are claimed alone, until the claim is given back or
+/// A key that is claimed and has no document is listed as claimed without a document, until the claim is released or
 /// there is a document.
 pub fn a_claim_without_a_document_is_listed_until_it_is_given_back(
     place: &dyn Place,
@@ -86,7 +86,7 @@ pub fn a_claim_without_a_document_is_listed_until_it_is_given_back(
     Ok(())
 }
 
-/// While a claim is held, its owner gets the same claim again, and no other agent gets one without taking over.
+/// While a claim is held, its owner gets the same claim again, and another agent gets one only by taking over.
 pub fn a_held_claim_belongs_to_its_owner(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, claims) = (&fixture.key, fixture.claims()?);
@@ -107,12 +107,12 @@ pub fn a_held_claim_belongs_to_its_owner(place: &dyn Place) -> Result<(), Skippe
     Ok(())
 }
 
-/// A fence of an earlier claim, or of a claim that was given back, is refused for good.
+/// A fence of an earlier or released claim is refused for good.
 pub fn an_old_fence_is_refused_for_good(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), claims) = (fixture.parts(), fixture.claims()?);
     let mut fences: Vec<Fence> = Vec::new();
-    // The last owner had a claim before.
+    // The last owner had an earlier claim, too.
     for (number, owner) in (0..).zip(["one", "two", "three", "two"]) {
         let new = claims.claim(key, &hour(owner).taking_over()).unwrap();
         put_fenced(store, key, number, new.fence).unwrap();
@@ -152,7 +152,7 @@ pub fn an_old_fence_is_refused_for_good(place: &dyn Place) -> Result<(), Skipped
     Ok(())
 }
 
-/// The fences of a key only grow, also across reopening, releases and deletes, and when the clock is set back.
+/// The fences of a key only grow, also after reopening, releases and deletes, and when the clock is set back.
 pub fn fences_only_grow(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     fixture.claims()?;
@@ -184,8 +184,8 @@ pub fn fences_only_grow(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// An expired claim keeps no writer out and allows no write, until it is renewed; once another agent has claimed
-/// the key, it cannot be renewed.
+/// An expired claim neither excludes other writers nor allows a write, until it is renewed. After another agent has
+/// claimed the key, it cannot be renewed.
 pub fn an_expired_claim_can_be_renewed_until_another_claims(
     place: &dyn Place,
 ) -> Result<(), Skipped> {
@@ -199,7 +199,7 @@ pub fn an_expired_claim_can_be_renewed_until_another_claims(
     let one = claims.claim(key, &ClaimRequest::new("one", short)).unwrap();
     match clock {
         Some(clock) => clock.step(2),
-        // The beginning and the end of the claim and the time now may each be rounded.
+        // The beginning and end of the claim and the present time may each be rounded.
         None => thread::sleep(2 * short + 2 * resolution),
     }
     let answer = put_fenced(store, key, 9, one.fence);
@@ -231,7 +231,7 @@ pub fn an_expired_claim_can_be_renewed_until_another_claims(
     Ok(())
 }
 
-/// A claim that was given back cannot be renewed; giving it back again changes nothing.
+/// A released claim cannot be renewed; another release changes nothing.
 pub fn a_released_claim_is_over(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), claims) = (fixture.parts(), fixture.claims()?);
@@ -253,7 +253,7 @@ pub fn a_released_claim_is_over(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// Of several agents that claim a key at the same time, one gets it.
+/// When several agents claim a key at the same time, one gets it.
 pub fn one_of_many_claims_is_granted(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, claims) = (&fixture.key, fixture.claims()?);
@@ -283,7 +283,7 @@ pub fn one_of_many_claims_is_granted(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// A claim is held for as long as it was asked for, by the clock of the store.
+/// A claim is held for the requested time, by the clock of the store.
 pub fn a_claim_expires_by_the_clock_of_the_store(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), claims) = (fixture.parts(), fixture.claims()?);

@@ -1,4 +1,4 @@
-//! One document under one key: a put is complete or has not happened.
+//! The rules for one document under one key: a put is complete or has not happened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::testkit::fixture::{
 };
 use crate::testkit::{Place, Skipped};
 
-/// A key that nothing was put under has no document, and reading does not create one.
+/// A key without a put has no document, and reading does not create one.
 pub fn reading_creates_nothing(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -41,8 +41,8 @@ pub fn reading_creates_nothing(place: &dyn Place) {
     fixture.assert_number(None, "a refused transaction put a document");
 }
 
-/// A document that was put comes back byte for byte: unknown keys, duplicate keys, every spelling of a number
-/// and every escape. Inside a larger file the line breaks and the indentation may change.
+/// A document comes back from a put byte for byte: unknown keys, duplicate keys, every spelling of a number and every
+/// escape. Inside a larger file the line breaks and the indentation may change.
 pub fn a_put_comes_back_byte_for_byte(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let is_embedded = fixture.capabilities().embedded;
@@ -87,8 +87,8 @@ pub fn a_put_comes_back_byte_for_byte(place: &dyn Place) {
     }
 }
 
-/// An update through a type keeps every byte outside the values that it changed (the guide on byte-exact
-/// editing).
+/// An update through a type keeps every byte outside the values that it changed. (Source: the guide on byte-exact
+/// editing.)
 pub fn a_typed_update_changes_only_its_values(place: &dyn Place) {
     let fixture = Fixture::new(place);
     fixture.put_text(
@@ -116,7 +116,7 @@ pub fn a_typed_update_changes_only_its_values(place: &dyn Place) {
     assert_eq!(blockers.as_deref(), Some("[\"two\"]"), "the updated value");
 }
 
-/// A transaction gets the present document, and writes what it decides; no other writer comes in between.
+/// A transaction gets the present document and writes its result. No other writer comes in between.
 pub fn a_transaction_reads_the_present_document_and_writes_its_result(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -139,7 +139,7 @@ pub fn a_transaction_reads_the_present_document_and_writes_its_result(place: &dy
     fixture.assert_number(2, "after a transaction that keeps");
 }
 
-/// After every error the document that was there is still there.
+/// After every error the earlier document is unchanged.
 pub fn a_refused_write_changes_nothing(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -175,7 +175,7 @@ pub fn a_delete_returns_whether_there_was_a_document(place: &dyn Place) {
     assert_eq!(saved.previous, None, "replaced by a put after the delete");
 }
 
-/// The revision of a document depends on its bytes alone, not on when and how often it was written.
+/// The revision of a document depends only on its bytes, not on when or how often they were written.
 pub fn a_revision_depends_on_the_bytes_alone(place: &dyn Place) {
     let fixture = Fixture::new(place);
     for number in [1, 2, 1, 3, 1] {
@@ -193,7 +193,7 @@ pub fn a_revision_depends_on_the_bytes_alone(place: &dyn Place) {
     }
 }
 
-/// A put of the bytes that are there already writes nothing, and returns [`Outcome::Unchanged`].
+/// A put of the present bytes writes nothing, and returns [`Outcome::Unchanged`].
 pub fn a_put_of_the_same_bytes_writes_nothing(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -215,7 +215,7 @@ pub fn a_put_of_the_same_bytes_writes_nothing(place: &dyn Place) {
     }
 }
 
-/// A put of any other bytes is a write, however similar they are, and returns the revision that it replaced.
+/// A put of any other bytes, however similar, is a write, and returns the revision that it replaced.
 pub fn a_put_of_other_bytes_is_a_write(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let mut previous = None;
@@ -237,7 +237,7 @@ pub fn a_put_of_other_bytes_is_a_write(place: &dyn Place) {
     }
 }
 
-/// A put happens only over the expected state; otherwise it is a conflict with the expected and the found state.
+/// A put is done only over the expected state. Otherwise it is a conflict, with the expected and the found state.
 pub fn a_put_with_a_wrong_expectation_is_a_conflict(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -261,14 +261,14 @@ pub fn a_put_with_a_wrong_expectation_is_a_conflict(place: &dyn Place) {
     let over_one = Expect::Revision(one.clone());
     let two = put_over(store, key, 2, over_one.clone()).unwrap().revision;
     conflict(&fixture, over_one.clone(), Some(two.clone()));
-    // Also for the bytes that are there: a writer that expects another state must learn that it is gone.
+    // This holds also for a put of the present bytes: a writer that expects another state must learn that it is gone.
     let answer = store.put(key, Put::new(numbered(2)).with_expect(over_one));
     refused("a put of the same bytes over others", answer, is_conflict);
     fixture.delete();
     conflict(&fixture, Expect::Revision(two), None);
 }
 
-/// A delete happens only over the expected state.
+/// A delete is done only over the expected state.
 pub fn a_delete_with_a_wrong_expectation_is_a_conflict(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -292,7 +292,7 @@ pub fn a_delete_with_a_wrong_expectation_is_a_conflict(place: &dyn Place) {
     );
 }
 
-/// Dropped items are kept once each until a checkpoint is created anew under their key.
+/// Dropped items are kept, each once, until a new checkpoint is created under their key.
 pub fn dropped_items_are_kept_until_a_checkpoint_is_created_anew(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -338,7 +338,7 @@ pub fn dropped_items_are_kept_until_a_checkpoint_is_created_anew(place: &dyn Pla
     );
 }
 
-/// The text beside a document is returned for the revision that it was put with, complete or not at all.
+/// The text beside a document is returned only for the revision that it was put with, complete or not at all.
 pub fn text_beside_a_document_belongs_to_its_revision(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -348,7 +348,7 @@ pub fn text_beside_a_document_belongs_to_its_revision(place: &dyn Place) {
         let text = format!("of {number}");
         let put = Put::new(numbered(number)).with_fingerprints(text.clone());
         let saved = store.put(key, put).unwrap();
-        // A store may lose it at any time.
+        // A store may lose the text at any time.
         if let Some(found) = beside(&saved.revision) {
             assert_eq!(found, text, "beside revision {number}");
         }
@@ -365,7 +365,7 @@ pub fn text_beside_a_document_belongs_to_its_revision(place: &dyn Place) {
     );
 }
 
-/// A heartbeat that the store itself keeps leaves the document as it is.
+/// A heartbeat that the store itself keeps does not change the document.
 pub fn a_heartbeat_leaves_the_document(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -392,7 +392,7 @@ pub fn a_heartbeat_leaves_the_document(place: &dyn Place) -> Result<(), Skipped>
     Ok(())
 }
 
-/// The order of the writes decides which state is newer, never a time inside a document.
+/// The order of the writes determines which state is newer, never a time inside a document.
 pub fn stamps_inside_documents_decide_nothing(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -416,7 +416,7 @@ pub fn stamps_inside_documents_decide_nothing(place: &dyn Place) {
     }
 }
 
-/// A document of any size and any depth is kept complete, or refused; it is never cut.
+/// A document of any size and depth is kept complete or refused, but never cut.
 pub fn a_large_or_deep_document_comes_back_complete_or_is_refused(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -446,7 +446,7 @@ pub fn a_large_or_deep_document_comes_back_complete_or_is_refused(place: &dyn Pl
     }
 }
 
-/// A document above the size limit is refused with its size, and nothing is written: it could not be read again.
+/// A document over the size limit is refused with its size and not written, since it could not be read again.
 pub fn a_document_over_the_size_limit_is_refused(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -480,8 +480,8 @@ fn of_size(bytes: usize) -> Document {
     ))
 }
 
-/// A put is on the way to the disk before it returns, and a store opened later finds the document, the dropped
-/// items, the claim and the history.
+/// A put is complete when it returns: a store that is opened later finds the document, the dropped items, the claim and
+/// the history.
 pub fn a_reopened_store_has_every_acknowledged_write(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -510,7 +510,7 @@ pub fn a_reopened_store_has_every_acknowledged_write(place: &dyn Place) {
     }
 }
 
-/// A put is finished when it returns: no part of it waits for another call, or for the store to be dropped.
+/// No part of a put waits for another call or for the store to be dropped.
 pub fn a_put_is_finished_when_it_returns(place: &dyn Place) {
     let fixture = Fixture::new(place);
     for number in 1..=3 {

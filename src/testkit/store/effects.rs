@@ -1,4 +1,4 @@
-//! Effects: what a process that is killed leaves behind is never brought about twice.
+//! The rules for effects: an effect of a process that is killed never takes place twice.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,27 +15,28 @@ use crate::testkit::fixture::Fixture;
 use crate::testkit::process::Process;
 use crate::testkit::{Place, Skipped};
 
-/// How often a process is killed, unless `AGENT_CHECKPOINT_EFFECT_KILLS` says otherwise.
+/// How often a process is killed, unless `AGENT_CHECKPOINT_EFFECT_KILLS` is set.
 const KILLS: u64 = 20;
 
-/// Of so many one falls into an effect.
+/// Among this many kills at least one falls into an effect.
 const MANY: u64 = 100;
 
-/// The longest that is waited before a kill.
+/// The longest wait before a kill.
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// After so many kills the ledger begins anew, so that it stays short.
+/// The number of kills after which the ledger is forgotten, so that it stays short.
 const TASK: u64 = 20;
 
-/// An effect that is killed at any point takes place once, or is in doubt: then what is outside tells, and it is done
-/// once in all. So it is with two processes that go on at the same time, where this system shows that a process runs.
+/// An effect whose process is killed at any point either took place once or is in doubt. An effect in doubt is settled
+/// by what is found outside, so that it takes place once in all. The same holds for two processes at the same time, on
+/// systems that show whether a process still runs.
 pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     fixture.excludes_processes()?;
     let kills = std::env::var("AGENT_CHECKPOINT_EFFECT_KILLS").ok();
     let mut kills = kills.map_or(KILLS, |kills| kills.parse().unwrap());
     if fixture.capabilities().embedded && kills > MANY {
-        // Nothing removes the ledger of a slot, and every look at it is at all of it.
+        // The ledger of a slot cannot be removed, and each reading reads all of it.
         kills /= 4;
     }
     let outside = tempfile::NamedTempFile::new().unwrap();
@@ -52,7 +53,7 @@ pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(
             child.send(&command);
         }
         children[0].next_answer();
-        // Spread over what an effect takes here.
+        // The waits are spread over the time that an effect takes here.
         let part = (kill * 7_919 % 1_000) as f64 / 1_000.0;
         thread::sleep(began.elapsed().mul_f64(1.5 * part).min(LONGEST));
         drop(children);
@@ -73,7 +74,7 @@ pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(
     Ok(())
 }
 
-/// Counts what took place, and settles nothing: gives how many effects are in doubt.
+/// Checks that nothing took place twice, without settling anything. Returns how many effects are in doubt.
 #[track_caller]
 fn count(store: Arc<dyn CheckpointStore>, key: &Key, outside: &Path) -> u64 {
     let mut times: BTreeMap<String, u64> = BTreeMap::new();
@@ -108,7 +109,7 @@ fn count(store: Arc<dyn CheckpointStore>, key: &Key, outside: &Path) -> u64 {
     doubts
 }
 
-/// What a child does until it is killed: one effect after the other, each a line in the file outside.
+/// The work of a child until it is killed: one effect after the other, each a line in the outside file.
 pub(in crate::testkit) fn bring_about(
     store: Arc<dyn CheckpointStore>,
     key: &Key,
@@ -138,7 +139,7 @@ pub(in crate::testkit) fn bring_about(
                     true => Settlement::done(&known).unwrap(),
                     false => Settlement::NotDone,
                 };
-                // Another may have settled it, and begun it again.
+                // Another process may have settled it and begun it again.
                 let _settled = ledger.settle(&doubt, settlement);
                 answer("settled");
             }

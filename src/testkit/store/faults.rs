@@ -1,4 +1,4 @@
-//! Every call of the store to the layer below fails once.
+//! The rules for failures: each call of the store to the layer below fails once.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use crate::testkit::{Place, Skipped};
 /// More calls than any operation of a store makes.
 const MANY: usize = 400;
 
-/// Whichever call fails, the old document or the new one is there, complete; after a put that returned, the new one.
+/// Whichever call fails, the old or the new document is there, complete. After a put that succeeded it is the new one.
 pub fn a_failed_put_leaves_the_old_or_the_new_document(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -35,7 +35,7 @@ pub fn a_failed_put_leaves_the_old_or_the_new_document(place: &dyn Place) -> Res
     )
 }
 
-/// A delete that fails leaves the document; one that returns has removed it.
+/// A failed delete leaves the document; a delete that succeeds has removed it.
 pub fn a_failed_delete_is_complete_or_does_nothing(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -59,7 +59,7 @@ pub fn a_failed_delete_is_complete_or_does_nothing(place: &dyn Place) -> Result<
     )
 }
 
-/// A read that fails is an error, never "no document", and nothing is written over the document.
+/// A failed read is an error, never "no document", and nothing is written over the document.
 pub fn a_failed_read_is_an_error(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -90,7 +90,7 @@ pub fn a_failed_read_is_an_error(place: &dyn Place) -> Result<(), Skipped> {
     )
 }
 
-/// A put that failed can be repeated: nothing that it left behind is in the way.
+/// A failed put can be repeated: nothing that it left behind prevents the next one.
 pub fn a_put_works_after_a_failed_one(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -112,7 +112,7 @@ pub fn a_put_works_after_a_failed_one(place: &dyn Place) -> Result<(), Skipped> 
     )
 }
 
-/// Runs an operation again and again, each time with the next of its calls failing, until it makes no more calls.
+/// Runs an operation repeatedly, each time with the next of its calls failing, until it makes no more calls.
 #[track_caller]
 pub(super) fn each_call_fails<T>(
     place: &dyn Place,

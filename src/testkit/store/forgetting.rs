@@ -1,4 +1,4 @@
-//! Tasks of which nothing stays.
+//! The rule for forgetting a task.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::testkit::fixture::{
 };
 use crate::testkit::{Place, Skipped};
 
-/// What the texts of a task begin with, wherever they are kept.
+/// The beginning of all texts of the forgotten task, wherever they are kept.
 const MARK: &str = "forget-this-";
 
-/// What stays, to show that a search finds what there is.
+/// A text that is kept. It shows that a search of the bytes finds what is there.
 const STAYS: &str = "keep-this-of-another-task";
 
 fn marked(what: &str) -> Put {
     Put::new(document(&format!("{{\"text\":\"{MARK}{what}\"}}")))
 }
 
-/// Puts what can be kept of a task everywhere a store keeps something, and gives the revision that is there then.
+/// Puts texts of a task in every place where a store can keep them, and returns the last revision.
 fn spread(fixture: &Fixture<'_>) -> Revision {
     let (store, key) = fixture.parts();
     store.put(key, marked("first")).unwrap();
@@ -46,7 +46,7 @@ fn spread(fixture: &Fixture<'_>) -> Revision {
     store.put(key, last).unwrap().revision
 }
 
-/// What the store shows of a key, which is nothing.
+/// Checks that the store shows nothing of a key.
 fn assert_nothing(store: &dyn CheckpointStore, key: &Key, last: &Revision) {
     let when = "of a task that was forgotten";
     assert!(store.load(key).unwrap().is_none(), "the document {when}");
@@ -66,8 +66,8 @@ fn assert_nothing(store: &dyn CheckpointStore, key: &Key, last: &Revision) {
     }
 }
 
-/// A task that is forgotten is gone everywhere: its document and history, what is pinned, quarantined and dropped, the
-/// ledger, and the name of its owner. No byte of it is left where the store keeps anything. What stays is the fence.
+/// A forgotten task is removed everywhere: its document and history, pinned and quarantined states, dropped items, the
+/// ledger, and the name of its owner. No byte of it remains anywhere in the store. Only the fence is kept.
 pub fn a_forgotten_task_leaves_only_its_fence(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();

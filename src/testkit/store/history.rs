@@ -1,4 +1,4 @@
-//! Earlier states of a document.
+//! The rules for earlier states of a document.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::testkit::fixture::{
 };
 use crate::testkit::{MovableClock, Place, Skipped};
 
-/// What a write replaces or deletes is in the history, and can be put back.
+/// A state that was replaced or deleted is in the history, and can be put back.
 pub fn history_has_what_was_replaced_or_deleted(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), history) = (fixture.parts(), fixture.history()?);
@@ -45,7 +45,7 @@ pub fn history_has_what_was_replaced_or_deleted(place: &dyn Place) -> Result<(),
     Ok(())
 }
 
-/// The history begins with the present state, and goes back in the order of the writes.
+/// The history begins with the present state, followed by the earlier ones in the reverse order of the writes.
 pub fn history_is_newest_first(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, history) = (&fixture.key, fixture.history()?);
@@ -62,7 +62,7 @@ pub fn history_is_newest_first(place: &dyn Place) -> Result<(), Skipped> {
     for entry in &entries {
         let document = history.load_revision(key, &entry.id).unwrap().document;
         let bytes = document.text().len() as u64;
-        // A store may leave the size out.
+        // A store may omit the size.
         assert!(
             entry.bytes == 0 || entry.bytes == bytes,
             "entry {} has {bytes} bytes, and is listed with {}",
@@ -80,7 +80,7 @@ pub fn history_is_newest_first(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// An entry that does not exist, or not any more, is refused, never replaced by another.
+/// An entry that does not exist, or no longer exists, is refused, never replaced by another.
 pub fn a_missing_entry_is_refused(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, history) = (&fixture.key, fixture.history()?);
@@ -103,7 +103,7 @@ fn is_missing(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::NoSuchRevision { .. })
 }
 
-/// A write that fails, or changes nothing, adds nothing to the history and removes nothing from it.
+/// A write that fails or changes nothing neither adds an entry to the history nor removes one.
 pub fn failed_writes_leave_the_history(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -127,7 +127,7 @@ pub fn failed_writes_leave_the_history(place: &dyn Place) -> Result<(), Skipped>
     Ok(())
 }
 
-/// A store keeps no more states of a key than it says, and keeps the newest.
+/// A store keeps no more states of a key than its limit, and keeps the newest.
 pub fn history_is_bounded(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, history) = (&fixture.key, fixture.history()?);
@@ -137,7 +137,7 @@ pub fn history_is_bounded(place: &dyn Place) -> Result<(), Skipped> {
     fixture.put_all(0..=last);
     let newest: Vec<u64> = (0..last).rev().take(keeps).collect();
     assert_eq!(past(history, key), newest, "kept of {last} earlier states");
-    // Also of a document that is created and deleted again and again.
+    // The limit also holds for a document that is created and deleted repeatedly.
     for number in 100..100 + last {
         fixture.put(number);
         fixture.delete();
@@ -176,7 +176,7 @@ pub fn pruning_keeps_the_newest_and_pinned_entries(place: &dyn Place) -> Result<
         let answer = history.load_revision(key, id);
         refused("the load of a pruned entry", answer, is_missing);
     }
-    // The present state, once pinned, is unpinned as the present state, too.
+    // The present state, once pinned, can be unpinned as the present state, too.
     history.pin(key, &EntryId::current(), false).unwrap();
     history.pin(key, &third, false).unwrap();
     fixture.put(7);
@@ -185,7 +185,7 @@ pub fn pruning_keeps_the_newest_and_pinned_entries(place: &dyn Place) -> Result<
     Ok(())
 }
 
-/// The newest earlier state is never pruned, also of a key that was deleted or created anew.
+/// The newest earlier state is never pruned, even if the key was deleted or created anew.
 pub fn pruning_keeps_what_was_deleted_last(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, history) = (&fixture.key, fixture.history()?);
@@ -199,7 +199,7 @@ pub fn pruning_keeps_what_was_deleted_last(place: &dyn Place) -> Result<(), Skip
     Ok(())
 }
 
-/// A save that is only a heartbeat replaces the present state without an entry in the history.
+/// A save that is only a heartbeat replaces the present state without adding an entry to the history.
 pub fn a_heartbeat_leaves_no_entry(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -216,8 +216,8 @@ pub fn a_heartbeat_leaves_no_entry(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// States come from another store as they are there: in their order, at their times, pinned, and each of its task. The
-/// fences go on. Where there is a document, none are taken.
+/// A copy from another store keeps the states as they are: their order and times, which are pinned, and to which task
+/// each belongs. Later fences are greater than those of the other store. A key with a document takes no states.
 pub fn a_history_can_come_from_another_store(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), history) = (fixture.parts(), fixture.history()?);
@@ -247,7 +247,7 @@ pub fn a_history_can_come_from_another_store(place: &dyn Place) -> Result<(), Sk
         let request = ClaimRequest::new("one", Duration::from_secs(60));
         let claim = source.claim(key, &request).unwrap();
         source.release(key, claim.fence).unwrap();
-        // Greater than any that the time gives.
+        // Greater than any fence that is derived from the time.
         let fence = Fence::new(claim.fence.number() + 1_000_000_000);
         let change = ClaimChange::AtLeast { fence };
         source.change_claim(key, &change).unwrap().fence
@@ -310,7 +310,7 @@ pub fn a_history_can_come_from_another_store(place: &dyn Place) -> Result<(), Sk
     Ok(())
 }
 
-/// A clock that is set back neither hides a write nor changes the order of the history.
+/// Setting the clock back neither hides a write nor changes the order of the history.
 pub fn a_clock_set_back_hides_no_write(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();

@@ -1,4 +1,4 @@
-//! Many keys, also such as only an attacker would choose.
+//! The rules for many keys, also those that only an attacker would choose.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::testkit::fixture::{
 };
 use crate::testkit::{Place, Skipped};
 
-/// A write under one key leaves the documents under other keys as they are.
+/// A write under one key does not change the documents under other keys.
 pub fn keys_are_independent(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), other) = (fixture.parts(), fixture.other()?);
@@ -66,7 +66,7 @@ pub fn keys_are_listed_in_order_and_in_pages(place: &dyn Place) -> Result<(), Sk
     Ok(())
 }
 
-/// No two keys share a document; a key that the store cannot keep apart from another is refused.
+/// No two keys share a document. A key that the store cannot distinguish from another is refused.
 pub fn similar_keys_do_not_share_a_document(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     fixture.takes_any_key()?;
@@ -88,7 +88,7 @@ pub fn similar_keys_do_not_share_a_document(place: &dyn Place) -> Result<(), Ski
     Ok(())
 }
 
-/// Every key with a document is listed as it is, whatever text it has.
+/// Every key with a document is listed exactly, whatever text it has.
 pub fn every_key_is_listed_as_it_is(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     fixture.takes_any_key()?;
@@ -106,7 +106,7 @@ pub fn every_key_is_listed_as_it_is(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// Pages of any size together list every key once, and end.
+/// The pages of any size together list every key once, and come to an end.
 pub fn pages_list_every_key_once(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     fixture.takes_any_key()?;
@@ -123,7 +123,7 @@ pub fn pages_list_every_key_once(place: &dyn Place) -> Result<(), Skipped> {
             assert!(page.entries.len() <= size, "a page of {size}: {page:?}");
             seen.extend(page.keys().cloned());
             let Some(next) = page.next else { break };
-            // Since each page begins behind the one before, empty pages end, too.
+            // Each page begins after the one before, so that even a series of empty pages ends.
             assert!(
                 query.after.as_ref().is_none_or(|after| next > *after),
                 "pages of {size} do not end: after {:?} they continue after {next}",
@@ -136,7 +136,7 @@ pub fn pages_list_every_key_once(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// What a page gives of a key is what a read of it gives.
+/// The content of a key in a page is the same as that of a read.
 pub fn a_page_gives_what_a_read_gives(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -170,7 +170,7 @@ pub fn a_page_gives_what_a_read_gives(place: &dyn Place) -> Result<(), Skipped> 
     }
     if place.damage(key).unwrap() {
         let page = store.list(&Query::all().with_documents());
-        // Of a larger file that is damaged there is no page.
+        // A damaged larger file has no pages.
         assert!(page.is_ok() || store.capabilities().embedded, "{page:?}");
         let entries = page.map_or_else(|_| Vec::new(), |page| page.entries);
         let mut damaged = entries.iter().filter(|listed| listed.key == *key);
@@ -183,8 +183,8 @@ pub fn a_page_gives_what_a_read_gives(place: &dyn Place) -> Result<(), Skipped> 
     }
 }
 
-/// Where keys have versions, each write of a document, its claim or what lies beside it makes one that was not there
-/// before, and nothing else does.
+/// If keys have versions, each write of a document, its claim or the data beside it gives a new version that never
+/// occurred before, and nothing else changes the version.
 pub fn a_version_differs_after_each_write(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -253,7 +253,7 @@ pub fn a_version_differs_after_each_write(place: &dyn Place) -> Result<(), Skipp
     Ok(())
 }
 
-/// Where a listing says which keys have a ledger, it shows each line that is added.
+/// If a listing shows which keys have a ledger, it shows each added line.
 pub fn a_listing_shows_each_line_of_a_ledger(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -292,7 +292,7 @@ pub fn a_listing_shows_each_line_of_a_ledger(place: &dyn Place) -> Result<(), Sk
     Ok(())
 }
 
-/// Keys that a simple mapping to names, paths, patterns or statements confuses.
+/// Keys that a naive mapping to names, paths, patterns or statements confuses.
 const HOSTILE: [&str; 35] = [
     "a",
     "A",
@@ -331,7 +331,7 @@ const HOSTILE: [&str; 35] = [
     "😀 \u{202e}gnp",
 ];
 
-/// Puts a number under each hostile key; gives the keys that the store took.
+/// Puts a number under each hostile key, and returns the keys that the store took.
 fn put_hostile(fixture: &Fixture<'_>) -> Vec<(u64, Key)> {
     let long = [
         "x".repeat(Key::MAX_BYTES),

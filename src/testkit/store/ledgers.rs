@@ -1,4 +1,4 @@
-//! Ledgers: lines that are only ever added, whatever becomes of the documents.
+//! The rules for ledgers: lines are only ever added, whatever happens to the documents.
 
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -18,13 +18,13 @@ use crate::testkit::process::Process;
 use crate::testkit::store::faults::each_call_fails;
 use crate::testkit::{Place, Skipped};
 
-/// Writers in each contest.
+/// The number of writers in each contest.
 const WRITERS: usize = 8;
 
-/// Writers that are killed, each after a different time.
+/// The number of writers that are killed, each after a different time.
 const KILLS: u64 = 4;
 
-/// Adds the line of a number, behind all others.
+/// Adds the line of a number at the end.
 #[track_caller]
 fn add_number(store: &dyn CheckpointStore, key: &Key, number: usize) {
     let at = lines(store, key).len();
@@ -32,13 +32,13 @@ fn add_number(store: &dyn CheckpointStore, key: &Key, number: usize) {
     assert!(added, "a line was not added behind {at} others");
 }
 
-/// The lines of the numbers from 0.
+/// The lines of the numbers from 0 up to `count`.
 fn lines_of(count: usize) -> Vec<String> {
     (0..count).map(line_of).collect()
 }
 
-/// The lines of a ledger come back exactly and in their order, through each opening. There need be no document, and none
-/// is there for it. A line is added at the end and nowhere else, and is one JSON object without line ends.
+/// The lines of a ledger come back exactly and in order, through each opening. A ledger needs no document and creates
+/// none. A line is added only at the end, and is one JSON object without line breaks.
 pub fn a_ledger_has_every_line_in_order(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -105,7 +105,7 @@ pub fn a_ledger_has_every_line_in_order(place: &dyn Place) {
     );
 }
 
-/// Of several writers that add a line at the same place, one wins; the others are told so, and write nothing.
+/// When several writers add a line at the same place, one wins. The others get `false` and write nothing.
 pub fn one_of_many_threads_adds_a_line_at_a_place(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let key = &fixture.key;
@@ -140,7 +140,7 @@ pub fn one_of_many_threads_adds_a_line_at_a_place(place: &dyn Place) {
     }
 }
 
-/// While a claim is held, a line is added only with its fence; an old fence is refused for good.
+/// While a claim is held, a line can be added only with its fence. An old fence is refused for good.
 pub fn a_line_of_a_ledger_needs_the_fence(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), claims) = (fixture.parts(), fixture.claims()?);
@@ -168,7 +168,8 @@ pub fn a_line_of_a_ledger_needs_the_fence(place: &dyn Place) -> Result<(), Skipp
     Ok(())
 }
 
-/// A ledger outlives the documents of its key: puts, an archive, deletes, a recovery and a new document leave it.
+/// A ledger outlives the documents of its key: puts, an archive, deletes, a recovery and a new document leave it
+/// unchanged.
 pub fn a_ledger_outlives_its_documents(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -211,7 +212,7 @@ pub fn a_ledger_outlives_its_documents(place: &dyn Place) {
     );
 }
 
-/// A copy has the ledger. One that was interrupted goes on, and a ledger with other lines is not added to.
+/// A copy has the ledger. An interrupted copy can be continued; a ledger with other lines is not extended.
 pub fn a_copy_has_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -225,7 +226,7 @@ pub fn a_copy_has_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
     }
     let options = CopyOptions::new().skip_history();
     let copied = || copy(&source, store, &options, &mut |_| {}).unwrap();
-    // As one that was interrupted leaves it.
+    // The state that an interrupted copy leaves.
     add_number(store, key, 0);
     for number in [1, 0] {
         let report = copied();
@@ -252,15 +253,15 @@ pub fn a_copy_has_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// A line that is added to a ledger whose call fails is not there, unless the error says that this is not certain; and
-/// nothing is in the way of the next one.
+/// If a call fails while a line is added, the line is not in the ledger, unless the error says that this is uncertain.
+/// The next line can be added.
 pub fn a_failed_line_is_not_in_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
     let is_uncertain =
         |kind: &ErrorKind, code: &str| *kind == ErrorKind::NotDurable || code == "outcome-unknown";
     let place_of_next = Cell::new(0);
-    // The first line of a ledger takes more than another.
+    // The first line of a ledger needs more calls than the others.
     for is_first in [true, false] {
         each_call_fails(
             place,
@@ -295,7 +296,7 @@ pub fn a_failed_line_is_not_in_the_ledger(place: &dyn Place) -> Result<(), Skipp
     Ok(())
 }
 
-/// A line that was acknowledged is there after its process was killed; one that was not is complete or not there.
+/// A line that was acknowledged is there after its process was killed. A line that was not is complete or missing.
 pub fn a_killed_writer_loses_no_line_of_its_ledger(
     place: &dyn Place,
     test: &str,
@@ -311,7 +312,7 @@ pub fn a_killed_writer_loses_no_line_of_its_ledger(
         let answers = child.kill();
         let acknowledged: usize = answers.last().unwrap_or(&first).parse().unwrap();
         let store = place.open().unwrap();
-        // What it asked a server for last may be done only now.
+        // A server may complete the last request only now.
         let added = (0..2).any(|_| {
             let now = lines(&*store, key);
             assert!(

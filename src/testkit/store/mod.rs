@@ -1,12 +1,12 @@
 //! The rules for stores: one function for each, which panics when the store breaks it.
 //!
-//! Each rule is a sentence of the contract of [`CheckpointStore`](crate::store::CheckpointStore), unless it names another
-//! source. A rule works in an empty [`Place`](super::Place). One that returns nothing can always be tried, so no
-//! store is excused from it. The others return [`Skipped`](super::Skipped) when the store does not offer what they
-//! are about, or the place has no means to try them; a promise that the place cannot put to the test is a failure.
+//! Each rule is a sentence of the contract of [`CheckpointStore`](crate::store::CheckpointStore), unless it names
+//! another source. A rule works in an empty [`Place`](super::Place). A rule that returns nothing can always be tried,
+//! so that every store must keep it. The others return [`Skipped`](super::Skipped) if the store does not offer what
+//! they are about, or the place has no means to try them. A promise that the place cannot test is a failure.
 //!
-//! The rules on processes take the full name of a test of the same program that calls
-//! [`serve`](super::serve()): the program is started again for that test.
+//! The rules for processes take the full name of a test of the same program that calls [`serve`](super::serve()): the
+//! program is started again for that test.
 //!
 //! [`store_conformance!`](crate::store_conformance) makes one test of each. To call one yourself:
 //!

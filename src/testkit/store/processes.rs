@@ -1,4 +1,4 @@
-//! Writers in processes of their own, and writers that are killed. `test` is the full name of the test that calls
+//! The rules for writers in other processes, also killed ones. `test` is the full name of the test that calls
 //! [`serve`](crate::testkit::serve).
 
 use std::thread::sleep;
@@ -10,16 +10,16 @@ use crate::testkit::fixture::{Fixture, number_of, put, put_fenced, there};
 use crate::testkit::process::Process;
 use crate::testkit::{Place, Skipped};
 
-/// Processes in each contest.
+/// The number of processes in each contest.
 const WRITERS: u64 = 4;
 
-/// Transactions of each process.
+/// The number of transactions of each process.
 const COUNTS: u64 = 20;
 
-/// Writers that are killed, each after a different time.
+/// The number of writers that are killed, each after a different time.
 const KILLS: u64 = 6;
 
-/// Of several processes that expect the same revision, one wins; the others get a conflict.
+/// When several processes expect the same revision, one wins and the others get a conflict.
 pub fn one_of_many_processes_replaces_a_revision(
     place: &dyn Place,
     test: &str,
@@ -68,7 +68,7 @@ pub fn every_transaction_of_many_processes_counts(
     Ok(())
 }
 
-/// A process whose claim another has taken over cannot write any more.
+/// A process whose claim was taken over cannot write any more.
 pub fn a_process_with_an_old_fence_cannot_write(
     place: &dyn Place,
     test: &str,
@@ -100,7 +100,7 @@ pub fn a_process_with_an_old_fence_cannot_write(
     Ok(())
 }
 
-/// A put that returned is there after its process was killed; one that did not is complete or not there.
+/// A put that was acknowledged is there after its process was killed. A put that was not is complete or missing.
 pub fn a_killed_writer_loses_no_acknowledged_write(
     place: &dyn Place,
     test: &str,
@@ -116,7 +116,7 @@ pub fn a_killed_writer_loses_no_acknowledged_write(
         sleep(Duration::from_micros(kill * 1_700));
         let answers = child.kill();
         let acknowledged: u64 = answers.last().unwrap_or(&first).parse().unwrap();
-        // Opened again, as the program that continues does.
+        // The store is opened again, as by the program that continues.
         let store = place.open().unwrap();
         let found = there(&*store, &fixture.key);
         let number = number_of(&found).unwrap_or_default();

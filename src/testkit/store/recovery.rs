@@ -1,4 +1,4 @@
-//! Documents that cannot be read, and the recovery from them.
+//! The rules for documents that cannot be read, and for their recovery.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::testkit::fixture::{
 };
 use crate::testkit::{Place, Skipped};
 
-/// A document that is there and cannot be read is an error, never "no document".
+/// A document that exists and cannot be read is an error, never "no document".
 pub fn a_damaged_document_is_an_error(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     fixture.put(1);
@@ -22,7 +22,7 @@ pub fn a_damaged_document_is_an_error(place: &dyn Place) -> Result<(), Skipped> 
     Ok(())
 }
 
-/// No operation but a recovery replaces or removes a document that cannot be read, whatever it expects.
+/// Only a recovery replaces or removes a document that cannot be read, whatever a write expects.
 pub fn a_damaged_document_is_never_replaced(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -47,7 +47,7 @@ pub fn a_damaged_document_is_never_replaced(place: &dyn Place) -> Result<(), Ski
     Ok(())
 }
 
-/// A recovery moves a damaged document into quarantine, says where, and continues with the newest good state.
+/// A recovery moves a damaged document into quarantine, returns where it is, and continues with the newest good state.
 pub fn recovery_continues_with_the_newest_good_state(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let (key, recovery, history) = (&fixture.key, fixture.recovery()?, fixture.history()?);
@@ -129,7 +129,7 @@ pub fn recovery_of_a_good_document_changes_nothing(place: &dyn Place) -> Result<
     Ok(())
 }
 
-/// A recovery with the newest state brings a deleted document back, with its dropped items.
+/// A recovery with the newest state restores a deleted document and its dropped items.
 pub fn recovery_brings_a_deleted_document_back(place: &dyn Place) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);
     let ((store, key), recovery) = (fixture.parts(), fixture.recovery()?);

@@ -1,5 +1,5 @@
-//! Threads that write at the same time: of several that expect the same state one wins, no write is lost, and
-//! readers see complete documents.
+//! The rules for threads that write at the same time: when several expect the same state one wins, no write is lost,
+//! and readers see complete documents.
 
 use std::io::Write;
 use std::sync::Barrier;
@@ -14,20 +14,20 @@ use crate::testkit::fixture::{
     Fixture, count_up, is_conflict, number_at, number_of, put, put_over, there,
 };
 
-/// Writers in each contest.
+/// The number of writers in each contest.
 const WRITERS: usize = 8;
 
-/// Contests; a single one could be won by chance.
+/// The number of contests; a single one could be won by chance.
 const ROUNDS: u64 = 6;
 
-/// Transactions of each writer.
+/// The number of transactions of each writer.
 const COUNTS: u64 = 15;
 
-/// What each reader reads at least while another writes, and how long that may take.
+/// The least number of reads of each reader while another thread writes, and the longest time that they may take.
 const READS: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of several writers that expect no document, one wins; the others get a conflict.
+/// When several writers expect no document, one wins and the others get a conflict.
 pub fn one_of_many_threads_creates_a_document(place: &dyn Place) {
     let fixture = Fixture::new(place);
     for _ in 0..ROUNDS {
@@ -36,7 +36,7 @@ pub fn one_of_many_threads_creates_a_document(place: &dyn Place) {
     }
 }
 
-/// Of several writers that expect the same revision, one wins; the others get a conflict.
+/// When several writers expect the same revision, one wins and the others get a conflict.
 pub fn one_of_many_threads_replaces_a_revision(place: &dyn Place) {
     let fixture = Fixture::new(place);
     replace_in_rounds(&fixture, &[&*fixture.store; WRITERS]);
@@ -48,7 +48,7 @@ pub fn every_transaction_of_many_threads_counts(place: &dyn Place) {
     count_at_once(&fixture, &[&*fixture.store; WRITERS]);
 }
 
-/// A put through one opening of a place is seen through every other opening at once.
+/// A put through one opening of a place is visible through every other opening at once.
 pub fn a_second_opening_sees_every_write(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let second = place.open().unwrap();
@@ -66,24 +66,25 @@ pub fn a_second_opening_sees_every_write(place: &dyn Place) {
     fixture.assert_number(4, "seen by the first opening");
 }
 
-/// Of several writers with an opening, or a connection, each, one wins; the others get a conflict.
+/// When several writers, each with its own opening or connection, expect the same revision, one wins and the others get
+/// a conflict.
 pub fn one_of_many_openings_replaces_a_revision(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let stores = [(); WRITERS].map(|()| place.open().unwrap());
     replace_in_rounds(&fixture, &stores.each_ref().map(|store| &**store));
 }
 
-/// No writer with an opening of its own comes between what a transaction reads and what it writes.
+/// No writer with another opening comes between what a transaction reads and what it writes.
 pub fn every_transaction_of_many_openings_counts(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let stores = [(); WRITERS].map(|()| place.open().unwrap());
     count_at_once(&fixture, &stores.each_ref().map(|store| &**store));
 }
 
-/// No update of many agents on a few keys is lost, each with an opening of its own.
+/// No update is lost when many agents, each with its own opening, update a few keys.
 ///
-/// There are 16 agents, and each makes 20 updates, on eight keys where the store takes any. `AGENT_CHECKPOINT_AGENTS` and
-/// `AGENT_CHECKPOINT_UPDATES` are other numbers, for a long run, which tells how long it took.
+/// There are 16 agents, and each makes 20 updates. A store that takes any key has eight keys. For a long run, set other
+/// numbers with `AGENT_CHECKPOINT_AGENTS` and `AGENT_CHECKPOINT_UPDATES`; the first also prints how long the run took.
 pub fn every_update_of_many_agents_counts(place: &dyn Place) {
     let agents = given("AGENT_CHECKPOINT_AGENTS").unwrap_or(16);
     let updates = given("AGENT_CHECKPOINT_UPDATES").unwrap_or(20);
@@ -122,7 +123,8 @@ pub fn every_update_of_many_agents_counts(place: &dyn Place) {
         let keys = keys.len();
         let line =
             format!("{test}: {agents} agents, {updates} updates each, {keys} keys: {took:.1?}");
-        // Past the capture of the tests' output. A reader that is gone changes nothing.
+        // Written to the standard error directly, since the test harness would capture it. A closed standard error does
+        // no harm.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 }
@@ -132,7 +134,7 @@ fn given(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A reader sees complete documents while another thread writes, and never an older one after a newer one.
+/// Readers see complete documents while another thread writes, and never an older document after a newer one.
 pub fn readers_see_complete_documents_in_order(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let key = &fixture.key;
@@ -143,7 +145,7 @@ pub fn readers_see_complete_documents_in_order(place: &dyn Place) {
     let done = AtomicBool::new(false);
     let start = Barrier::new(stores.len() + 1);
     thread::scope(|scope| {
-        // The others stop when one of them fails.
+        // All threads stop when one of them fails.
         let _ended = SetWhenDropped(&done);
         for (store, reads) in stores.into_iter().zip(&reads) {
             let (start, done) = (&start, &done);
@@ -184,7 +186,7 @@ pub fn readers_see_complete_documents_in_order(place: &dyn Place) {
     });
 }
 
-/// All writers put over the same state at the same time: exactly one wins, and its document is there.
+/// Lets all writers put over the same state at the same time: exactly one wins, and its document is there.
 #[track_caller]
 fn contest(fixture: &Fixture<'_>, stores: &[&dyn CheckpointStore], expect: &Expect) {
     let start = Barrier::new(stores.len());

@@ -1,4 +1,4 @@
-//! A pipeline's state in the words all formats share: its stories are its work.
+//! Converts a pipeline's state to the hand-off that all formats share; its stories are its work.
 
 use super::{InfraIssue, PipelineState, StoryState};
 use crate::checkpoint::{DecisionItem, DoneItem, Handoff, OpenItem, ResumePlan, Status};
@@ -27,8 +27,7 @@ pub(super) fn handoff(state: &PipelineState) -> Handoff {
             .and_then(|brief| brief.name.clone()),
         status: status(state),
         updated_at: state.last_check.clone(),
-        // The stories in progress are in the hands of their workers, each with a checkpoint of its own: the lead left
-        // no step of them halfway.
+        // Each story in progress has a worker with its own checkpoint, so the lead itself left no step unfinished.
         stopped_in_order: true,
         ..Handoff::default()
     };
@@ -40,7 +39,7 @@ pub(super) fn handoff(state: &PipelineState) -> Handoff {
             at => handoff.in_progress.push(in_progress(state, story, at)),
         }
     }
-    // The queue says the order; a story that is only in the table waits as well.
+    // The queue gives the order; stories that only the table lists as queued follow.
     let table = std::mem::take(&mut handoff.pending);
     handoff.pending = state.priority_queue_ids.clone();
     handoff.pending.extend(
@@ -93,7 +92,7 @@ fn trouble(issue: &InfraIssue) -> String {
     )
 }
 
-/// A lead that is restarted goes on with every story; of paused ones it asks.
+/// A restarted lead continues with every story, and asks about paused ones.
 pub(super) fn plan(state: &PipelineState) -> ResumePlan {
     let mut plan = ResumePlan::of(&handoff(state));
     if state.complete == Some(true) {

@@ -1,4 +1,4 @@
-//! The verbs of the pipeline's lead.
+//! The verbs of a pipeline's lead.
 
 use crate::checkpoint::{Checkpoint, Error, Input, InputKind, Key, Result, read};
 use crate::formats::{OwnVerb, VerbCall, VerbDone};
@@ -102,7 +102,7 @@ fn finish(call: &VerbCall<'_>) -> Result<VerbDone> {
     })
 }
 
-/// Does it, and gives what came of it and whether the story has to wait.
+/// Runs the action in one update; returns its message and whether the story has to wait.
 fn change(
     call: &VerbCall<'_>,
     act: impl Fn(&mut PipelineState, &str) -> Result<(String, bool)>,
@@ -117,7 +117,7 @@ fn change(
     Ok(VerbDone::new(done.0, saved).with_waits(done.1))
 }
 
-/// The checkpoint of a story, which its worker has written beside the state.
+/// Reads the checkpoint that a story's worker wrote beside the state.
 fn story_beside(call: &VerbCall<'_>) -> Result<StoryCheckpoint> {
     let story = call.given.text("STORY").unwrap_or_default();
     let path = call
@@ -127,7 +127,7 @@ fn story_beside(call: &VerbCall<'_>) -> Result<StoryCheckpoint> {
     let document = call.file.read_named(&path)?;
     let current = read::<StoryCheckpoint>(&document);
     let reading = current.map_err(|error| error.with_path(&path))?.reading;
-    // What could not be read may be what the story waits for.
+    // The story may wait for a part that could not be read.
     if let Some(found) = reading.is_partial().then(|| reading.violations.first()) {
         let found = found.map(ToString::to_string).unwrap_or_default();
         let message = format!("parts of the checkpoint cannot be read: {found}");

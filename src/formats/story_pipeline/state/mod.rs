@@ -1,5 +1,4 @@
-//! `story-pipeline-state`: the state of all stories of a pipeline, which its lead writes on every
-//! heartbeat.
+//! `story-pipeline-state`: the state of all stories of a pipeline, which the lead writes on every heartbeat.
 
 mod handoff;
 mod lead;
@@ -34,7 +33,7 @@ use crate::checkpoint::{
 use crate::formats::fields::{members, null_is_default};
 use crate::json::{Document, Identity};
 
-/// Where the members come from.
+/// The document that defines the members.
 #[cfg(feature = "schema")]
 const SOURCE: &str = "the story-pipeline protocol, Pipeline State Schema";
 
@@ -70,7 +69,7 @@ impl StoryState {
         }
     }
 
-    /// The stage, where the state is one.
+    /// The stage, if the state is one.
     pub(super) fn stage(&self) -> Option<u8> {
         match self {
             StoryState::Stage0 => Some(0),
@@ -81,8 +80,8 @@ impl StoryState {
         }
     }
 
-    /// Whether a checkpoint of this stage goes with the state: a done story has passed stage 3, a paused
-    /// one may be in any, a queued one has none. For an unlisted state this is unknown.
+    /// Whether a checkpoint of this stage fits the state. A done story has passed stage 3, a paused one may be in any
+    /// stage, a queued one has no checkpoint. An unlisted state fits every stage.
     pub(super) fn fits(&self, stage: u8) -> bool {
         match self {
             StoryState::Queued => false,
@@ -259,7 +258,7 @@ members! {
 }
 
 impl StageResults {
-    /// What a stage gave; `None` where there is no such stage.
+    /// The result of a stage; `None` if there is no such stage.
     fn of_stage(&mut self, stage: u8) -> Option<&mut Option<String>> {
         match stage {
             0 => Some(&mut self.stage0),
@@ -307,7 +306,7 @@ members! {
 }
 
 impl StageTimes {
-    /// When a stage began and ended; of another number, the last stage.
+    /// When a stage began and ended. A number above 3 means stage 3.
     fn of(&self, stage: u8) -> (&Option<Timestamp>, &Option<Timestamp>) {
         match stage {
             0 => (&self.stage_0_start, &self.stage_0_end),
@@ -338,7 +337,7 @@ impl StageTimes {
 
     fn begin(&mut self, stage: u8, at: Timestamp) {
         let (start, end) = self.of_mut(stage);
-        // A stage that begins again counts from its first start; it has no end until it ends.
+        // A repeated stage counts from its first start, and has no end until it ends again.
         start.get_or_insert(at);
         *end = None;
     }
@@ -347,7 +346,7 @@ impl StageTimes {
         *self.of_mut(stage).1 = Some(at);
     }
 
-    /// How long a stage, from 0 to 3, took, or takes until now; `None` where its start is not known.
+    /// How long a stage, from 0 to 3, took, or has taken until `now`; `None` if its start is not known.
     #[must_use]
     pub fn duration(&self, stage: u8, now: DateTime<Utc>) -> Option<TimeDelta> {
         let until = match self.end(stage) {
@@ -405,7 +404,7 @@ members! {
     }
 }
 
-/// A map in which `null` counts as absent, as the whole and as a value.
+/// Reads a map. `null` counts as absent, for the whole map and for a value.
 fn entries<'de, D, T>(deserializer: D) -> std::result::Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -417,7 +416,7 @@ where
 }
 
 impl PipelineState {
-    /// How often a story was tried again. A count that is not whole counts as the next whole one.
+    /// How often a story was retried. A fractional count is rounded up.
     #[must_use]
     pub fn counters(&self, story: &str) -> Counters {
         let count = |map: &BTreeMap<String, Number>| {
@@ -462,13 +461,13 @@ impl Checkpoint for PipelineState {
         self.last_check.as_ref()
     }
 
-    /// The lead writes the whole of its state each time.
+    /// The lead writes its whole state each time.
     fn stamp(&mut self, now: DateTime<Utc>) {
         self.last_check = Some(Timestamp::like(self.last_check.as_ref(), now));
         self.derive_absent();
     }
 
-    /// The lead's checks are the pipeline's sign of life; the progress is in the stories' own checkpoints.
+    /// The lead's checks are heartbeats of the pipeline; progress is in the stories' own checkpoints.
     fn is_heartbeat(&self, before: &Self) -> bool {
         let mut as_before = self.clone();
         as_before.last_check.clone_from(&before.last_check);
@@ -487,7 +486,7 @@ impl Checkpoint for PipelineState {
         handoff::handoff(self)
     }
 
-    /// The lead's writes are its heartbeats; they tell nothing of progress.
+    /// The lead's writes are heartbeats, and no evidence of progress.
     fn pulse(&self) -> Pulse {
         Pulse::of(&self.handoff())
             .with_heartbeat(self.last_check.clone())

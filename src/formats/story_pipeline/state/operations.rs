@@ -1,4 +1,4 @@
-//! What the lead does to the pipeline's state.
+//! The operations of the lead on the pipeline's state.
 
 use chrono::{DateTime, Utc};
 
@@ -8,15 +8,15 @@ use crate::formats::story_pipeline::guards::{MAX_CRASHES, NextStep};
 use crate::formats::story_pipeline::messages::{pipeline_name, retry_name, worker_name};
 use crate::formats::story_pipeline::{Number, StoryCheckpoint, Verdict, must_be_story_id};
 
-/// What follows when a story's worker crashed and cannot be resumed.
+/// The next step after a story's worker crashed and could not be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AfterCrash {
-    /// A worker is started anew.
+    /// A new worker is started.
     Respawn {
-        /// Its name.
+        /// The name of the new worker.
         name: String,
-        /// Which new start it is, from 1.
+        /// The number of the restart, from 1.
         attempt: u64,
     },
     /// The story is paused.
@@ -24,11 +24,11 @@ pub enum AfterCrash {
 }
 
 impl PipelineState {
-    /// The state of a pipeline that begins with these stories, the first one first.
+    /// The state of a pipeline that begins with these stories, in order.
     ///
     /// # Errors
     ///
-    /// Refused when an id is no story's, or a story is named twice.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when an id is no story id, or a story is named twice.
     pub fn begin(
         stories: impl IntoIterator<Item = impl Into<String>>,
         now: DateTime<Utc>,
@@ -49,7 +49,7 @@ impl PipelineState {
         Ok(state)
     }
 
-    /// Sets what is not there and follows from the rest. Texts of which nothing is known stay absent.
+    /// Sets absent values that follow from the rest. Values that cannot be derived stay absent.
     pub(super) fn derive_absent(&mut self) {
         self.complete.get_or_insert(false);
         let workers = self.worker_map.len() as u64;
@@ -74,7 +74,7 @@ impl PipelineState {
         }
     }
 
-    /// The stories that wait and whose prerequisites are all done, in order.
+    /// The waiting stories whose prerequisites are all done, in order.
     #[must_use]
     pub fn ready(&self) -> Vec<&str> {
         let is_done = |story: &String| self.story_state.get(story) == Some(&StoryState::Done);
@@ -89,12 +89,12 @@ impl PipelineState {
             .collect()
     }
 
-    /// A story that waits begins with this stage; its worker's name comes back.
+    /// Begins a waiting story with this stage; returns the name of its worker.
     ///
     /// # Errors
     ///
-    /// Refused when the story is not planned or has begun, when a prerequisite is not done, and when there is no such
-    /// stage.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the story is not planned or has begun, when a
+    /// prerequisite is not done, and when there is no such stage.
     pub fn begin_story(&mut self, story: &str, stage: u8, now: DateTime<Utc>) -> Result<String> {
         match self.story_state.get(story) {
             Some(StoryState::Queued) => {}
@@ -145,15 +145,15 @@ impl PipelineState {
         Ok(self.enter(story, stage, now))
     }
 
-    /// Takes what a worker left at the end of a stage, moves its story on, and says what follows.
+    /// Records the end of a stage from the worker's checkpoint, moves the story on, and returns what follows.
     ///
-    /// The counters, the times and results of stages and the readiness are kept. Nothing is changed while
-    /// the story has to wait.
+    /// Counters, readiness, and the times and results of stages are updated. When the story has to wait, nothing is
+    /// changed.
     ///
     /// # Errors
     ///
-    /// Refused when the checkpoint is another story's, or its stage is not the one the pipeline has the
-    /// story in.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the checkpoint belongs to another story, or its stage is
+    /// not the one that the pipeline has the story in.
     pub fn record(
         &mut self,
         story: &str,
@@ -211,12 +211,12 @@ impl PipelineState {
         Ok(next)
     }
 
-    /// Records that a story's worker crashed and could not be resumed: one is started anew, and after
+    /// Records that a story's worker crashed and could not be resumed. The first time a new worker is started; after
     /// that the story is paused.
     ///
     /// # Errors
     ///
-    /// Refused when the story is in no stage.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the story is in no stage.
     pub fn crashed(&mut self, story: &str) -> Result<AfterCrash> {
         let Some(stage) = self.story_state.get(story).and_then(StoryState::stage) else {
             return Err(Error::refused(format!("{story} is in no stage")));
@@ -232,7 +232,8 @@ impl PipelineState {
         Ok(AfterCrash::Respawn { name, attempt })
     }
 
-    /// Marks the pipeline as complete, before it is cleaned up; unless forced not while a story is neither done nor paused.
+    /// Marks the pipeline as complete, before it is cleaned up. Refused while a story is neither done nor paused,
+    /// unless forced.
     pub(super) fn finish(&mut self, force: bool) -> Result<()> {
         let is_open = |state: &StoryState| !matches!(state, StoryState::Done | StoryState::Paused);
         let begun = self.story_state.iter().filter(|(_, state)| is_open(state));
@@ -286,7 +287,7 @@ impl PipelineState {
     }
 }
 
-/// A count that is there is kept, at least at zero.
+/// Changes a count, not below zero; an absent count stays absent.
 fn less_or_more(number: Option<Number>, by: f64) -> Option<Number> {
     number.map(|number| Number::from((number.get() + by).max(0.0)))
 }

@@ -1,4 +1,4 @@
-//! Where a pipeline keeps its files: in the root of the project, and in no worktree.
+//! Checks that a pipeline's files are in the root of the project and not in a worktree.
 
 use std::path::{Path, PathBuf};
 
@@ -6,14 +6,14 @@ use super::PipelineState;
 use crate::checkpoint::{CheckpointFile, Error, Result, read};
 use crate::formats::story_pipeline::layout::{FOLDER, STATE_FILE, absolute, root_of};
 
-/// The folder of a pipeline's files: `.pipeline` in the project's root.
+/// Returns the folder of a pipeline's files: `.pipeline` in the project's root.
 ///
-/// Every story has a git worktree, and its worker runs inside: with a relative root it has written to
-/// the worktree's `.pipeline`, where no lead looks.
+/// Every story has a git worktree, and its worker runs inside it. A worker with a relative root would write to the
+/// worktree's `.pipeline`, which the lead does not read.
 ///
 /// # Errors
 ///
-/// Refused when the root is not absolute.
+/// [`ErrorKind::Refused`](crate::ErrorKind::Refused) when the root is not absolute.
 pub fn pipeline_folder(root: &Path) -> Result<PathBuf> {
     if root.is_absolute() {
         return Ok(root.join(FOLDER));
@@ -26,7 +26,7 @@ pub fn pipeline_folder(root: &Path) -> Result<PathBuf> {
 }
 
 impl PipelineState {
-    /// Refuses a root that is not absolute or is a story's worktree.
+    /// Refuses a root that is not absolute or lies in a story's worktree.
     pub(in crate::formats::story_pipeline) fn check_root(&self, root: &Path) -> Result<()> {
         pipeline_folder(root)?;
         for (story, worktree) in &self.worktree_map {
@@ -41,7 +41,7 @@ impl PipelineState {
     }
 }
 
-/// Refuses a change of a pipeline's file inside of a worktree, where no lead looks for it.
+/// Refuses a change to a pipeline's file inside a worktree, where the lead does not look.
 pub(in crate::formats::story_pipeline) fn check_place(file: &CheckpointFile<'_>) -> Result<()> {
     let path = file.path;
     let whole = absolute(path)?;
@@ -50,7 +50,7 @@ pub(in crate::formats::story_pipeline) fn check_place(file: &CheckpointFile<'_>)
     };
     let git = root.ancestors().map(|above| above.join(".git"));
     let nearest = git.into_iter().find(|git| git.exists());
-    // The file of a worktree leads to a folder among those of the repository; that of a submodule does not.
+    // In a worktree `.git` is a file that names a folder under `worktrees`; in a submodule it names another folder.
     let is_worktree = nearest.is_some_and(|git| {
         let text = std::fs::read_to_string(git).unwrap_or_default();
         text.replace('\\', "/").contains("/worktrees/")

@@ -1,4 +1,4 @@
-//! The rules of a pipeline's state. No field is required but any one of them, and counts are not compared.
+//! The rules of a pipeline's state. At least one of its variables is required; counts are not compared.
 
 use std::collections::BTreeMap;
 
