@@ -47,7 +47,7 @@ pub struct Handoff {
     pub pending: Vec<String>,
     /// The decisions, oldest first.
     pub decisions: Vec<DecisionItem>,
-    /// What keeps the task from going on.
+    /// The reasons why the task cannot continue.
     pub blockers: Vec<String>,
     /// The files that the finished work created or changed, each once, in order of first mention.
     pub files: Vec<String>,

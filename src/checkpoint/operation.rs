@@ -332,7 +332,7 @@ pub enum Operation {
     Review {
         /// The verdict, as the format spells it.
         verdict: String,
-        /// How many findings of the gravest kind there are.
+        /// The number of findings of the most serious kind.
         #[serde(rename = "p0", default)]
         p0_count: u32,
         /// How many of the second kind there are.

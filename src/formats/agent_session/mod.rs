@@ -66,7 +66,7 @@ pub struct AgentCheckpoint {
         )
     )]
     pub agent_id: Option<String>,
-    /// Whether it coordinates the others or is one of them: `primary` or `secondary`.
+    /// Whether the agent coordinates the others or is one of them: `primary` or `secondary`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<AgentType>,
     /// The session it works in; a resumed agent has a fresh one.
@@ -90,10 +90,10 @@ pub struct AgentCheckpoint {
     /// What the agent is doing: `IN_PROGRESS`, `WAITING`, `BLOCKED` or `COMPLETE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<AgentStatus>,
-    /// Whether work can go on from this checkpoint.
+    /// Whether work can be continued from this checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub can_resume: Option<bool>,
-    /// What is in the way; at least one while the agent is blocked.
+    /// The blockers; at least one while the agent is blocked.
     #[serde(deserialize_with = "null_is_default")]
     pub blockers: Vec<String>,
     /// Files changed since the last commit, relative to the project's root.
@@ -131,7 +131,7 @@ pub struct CoordinationState {
     /// When it last looked for messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_inbox_check: Option<Timestamp>,
-    /// How many messages it had not read then, at least 0.
+    /// The number of messages that were unread then, at least 0.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "fields::plain"

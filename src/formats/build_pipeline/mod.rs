@@ -105,7 +105,7 @@ pub struct BuildCheckpoint {
     /// A spelling of the id that the format does not have; read by [`id`](BuildCheckpoint::id).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
-    /// What the document is called.
+    /// The title of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prd_title: Option<String>,
     /// The number of the phase, from 1; 0 before the first.
@@ -143,10 +143,10 @@ pub struct BuildCheckpoint {
     /// workstream has `{"status": "dormant", "reason": …}`.
     #[serde(deserialize_with = "null_is_default")]
     pub artifacts: BTreeMap<String, Value>,
-    /// Gates that were passed, such as `type-check (WS2)`.
+    /// Gates that passed, such as `type-check (WS2)`.
     #[serde(deserialize_with = "null_is_default")]
     pub gates_passed: Vec<String>,
-    /// Gates that are still to be passed, mostly without the workstream.
+    /// Gates that have not passed yet, mostly without the workstream.
     #[serde(deserialize_with = "null_is_default")]
     pub gates_pending: Vec<String>,
     /// When the checkpoint was last changed; first revision.
@@ -165,7 +165,7 @@ pub struct BuildCheckpoint {
         deserialize_with = "error::read"
     )]
     pub error: Option<BuildError>,
-    /// What the adversarial review came to.
+    /// The result of the adversarial review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adversarial_review: Option<AdversarialReview>,
     /// Gate A, whether what is shown is true to the design: `pass`, or `fail:` and the number of faults.
@@ -180,13 +180,13 @@ pub struct BuildCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(extend("pattern" = gates::PRESENCE_PATTERN)))]
     pub gate_b_presence: Option<String>,
-    /// Why gate B need not be passed, and which issue says so.
+    /// Why gate B need not pass, and the issue that records this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub render_proof_waiver: Option<RenderProofWaiver>,
     /// Changes that were made to satisfy the linter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eslint_fixes: Option<Vec<Fix>>,
-    /// What was tidied up.
+    /// The cleanup that was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleanup_done: Option<Vec<String>>,
     /// Changes that mattered.
@@ -207,10 +207,10 @@ pub struct BuildError {
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// In which file, relative to the project's root.
+    /// The file of the error, relative to the project's root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// In which line of the file.
+    /// The line in the file.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "fields::plain"
@@ -225,16 +225,16 @@ pub struct BuildError {
 const MOST_ATTEMPTS: f64 = 2.0;
 
 members! {
-    /// What the adversarial review of the plan came to.
+    /// The result of the adversarial review of the plan.
     #[cfg_attr(feature = "schema", schemars(transform = rules::review_conditions))]
     AdversarialReview from SOURCE {
         /// The verdict.
         verdict: Option<Verdict>,
-        /// How many findings of the gravest kind there are.
+        /// The number of findings of the most serious kind.
         #[serde(serialize_with = "fields::plain")]
         #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
         p0_count: Option<f64>,
-        /// How many findings of the second kind there are.
+        /// The number of findings of the second kind.
         #[serde(serialize_with = "fields::plain")]
         #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
         p1_count: Option<f64>,
@@ -254,7 +254,7 @@ members! {
     RenderProofWaiver from SOURCE {
         /// Why.
         reason: Option<String>,
-        /// The issue that says so.
+        /// The issue that records this.
         issue_id: Option<String>,
     }
 }

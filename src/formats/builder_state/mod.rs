@@ -69,7 +69,7 @@ pub struct BuilderState {
     /// Tasks outside any requirements document.
     #[serde(deserialize_with = "null_is_default")]
     pub adhoc_queue: Vec<AdhocTask>,
-    /// A checkpoint at the top level, where the first implementation put it.
+    /// A checkpoint at the top level, where the first implementation wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<TaskCheckpoint>,
 }

@@ -109,7 +109,7 @@ pub struct SitebuilderCheckpoint {
     /// The type of the agent, such as `migration`; with the task's id it names the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What the agent is called.
+    /// The name of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     /// The id of the task, such as `T060`.
@@ -142,7 +142,7 @@ pub struct SitebuilderCheckpoint {
     /// The parts of the task.
     #[serde(deserialize_with = "null_is_default")]
     pub subtasks: Subtasks,
-    /// Files that the task made, each once.
+    /// Files that the task created, each once.
     #[serde(deserialize_with = "null_is_default")]
     pub files_created: Vec<String>,
     /// Files that the task changed, each once.
@@ -151,7 +151,7 @@ pub struct SitebuilderCheckpoint {
     /// Whether each acceptance criterion is met, by its name; `null` if it was not checked yet.
     #[serde(deserialize_with = "null_is_default")]
     pub acceptance_criteria_met: BTreeMap<String, Option<bool>>,
-    /// The score that each reviewing agent gave; `null` until it did.
+    /// The score from each reviewing agent; `null` until it is given.
     #[serde(
         deserialize_with = "null_is_default",
         serialize_with = "fields::plain_in_map"
@@ -166,10 +166,10 @@ pub struct SitebuilderCheckpoint {
     /// The agent's heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<Heartbeat>,
-    /// Whether another agent may go on from here.
+    /// Whether another agent may carry on from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resumable: Option<bool>,
-    /// How to go on, for the next agent.
+    /// How the next agent carries on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume_instructions: Option<String>,
 }
@@ -181,7 +181,7 @@ pub struct SitebuilderCheckpoint {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Subtasks {
-    /// How many subtasks the task has, listed or not.
+    /// The number of subtasks of the task, listed or not.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "fields::plain"
@@ -244,7 +244,7 @@ impl Subtask {
     }
 }
 
-/// Something that went wrong.
+/// An error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
@@ -278,7 +278,7 @@ pub struct Context {
     /// Where to begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_to_process: Option<String>,
-    /// What the next agent must know besides.
+    /// Other notes for the next agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
@@ -293,7 +293,7 @@ pub struct Heartbeat {
     /// When the agent last showed that it is alive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_beat: Option<Timestamp>,
-    /// How often it means to do so, in seconds; 300 by the protocol.
+    /// The planned interval between heartbeats in seconds; 300 by the protocol.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "fields::plain"

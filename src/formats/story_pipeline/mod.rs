@@ -123,7 +123,7 @@ pub struct StoryCheckpoint {
     /// When the stage was begun, in the later revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When what was done last was finished, in the later revision.
+    /// When the last finished work was finished, in the later revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The ids of the tasks that are finished, oldest first. Empty in stages 0 and 1.

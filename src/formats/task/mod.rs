@@ -73,7 +73,7 @@ open_enum! {
     }
 }
 
-/// What was done of a task, what was decided, and what is left.
+/// The finished and remaining work of a task, with its decisions.
 ///
 /// Member names in the file are `camelCase`. Times are RFC 3339 with a zone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ open_enum! {
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskCheckpoint {
-    /// The version of the format, counted from 1; only where the checkpoint stands alone in a file.
+    /// The version of the format, counted from 1; only if the checkpoint is a file of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub schema_version: Option<u64>,
@@ -99,12 +99,12 @@ pub struct TaskCheckpoint {
     /// What was decided, oldest first.
     #[serde(deserialize_with = "null_is_default")]
     pub decisions: Vec<Decision>,
-    /// What keeps the task from going on.
+    /// The reasons why the task cannot continue.
     #[serde(deserialize_with = "null_is_default")]
     pub blockers: Vec<String>,
-    /// How success is shown, and what has been shown.
+    /// How success is shown, and the results so far.
     pub verification: Option<Verification>,
-    /// How many finished steps the checkpoint no longer holds, and where they are.
+    /// The number of finished steps that the checkpoint no longer holds, and where they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<DroppedSteps>,
     /// The agent of the checkpoint, with the time and the reason of the last save.
@@ -112,14 +112,14 @@ pub struct TaskCheckpoint {
     pub metadata: Metadata,
 }
 
-/// The finished steps that saves moved out of a checkpoint to keep within its limits.
+/// The finished steps that saves moved out of a checkpoint to stay within its limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new("the dropped log of this library").null_is_absent().required(Self::REQUIRED)))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DroppedSteps {
-    /// How many they are; all of them are older than those in `completedSteps`.
+    /// The number of moved steps; all of them are older than those in `completedSteps`.
     pub completed_steps: Option<u64>,
     /// The dropped log that has them, as a path relative to the folder of the checkpoint's file.
     #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
@@ -135,10 +135,10 @@ pub struct DroppedSteps {
 pub struct CompletedStep {
     /// What was done: an action and its object, in a few words.
     pub step: Option<String>,
-    /// Files it made, relative to the project's root.
+    /// Files that the step created, relative to the project's root.
     #[serde(deserialize_with = "null_is_default")]
     pub files_created: Vec<String>,
-    /// Files it changed, relative to the project's root.
+    /// Files that the step changed, relative to the project's root.
     #[serde(deserialize_with = "null_is_default")]
     pub files_modified: Vec<String>,
     /// When it was finished.
@@ -168,7 +168,7 @@ pub struct CurrentStep {
     /// When it was begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// How far it is, in at most 200 characters.
+    /// The progress of the step, in at most 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = 200)))]
     pub partial_work: Option<String>,
@@ -212,22 +212,22 @@ impl Decision {
     }
 }
 
-/// How success is shown, and what has been shown.
+/// How success is shown, and the results so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
 #[serde(default, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Verification {
-    /// Where the criteria stand, such as `US-003.verificationContract`.
+    /// The place of the criteria, such as `US-003.verificationContract`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract_ref: Option<String>,
-    /// What each activity gave.
+    /// The result of each activity.
     #[serde(deserialize_with = "null_is_default")]
     pub results: Vec<VerificationResult>,
 }
 
-/// What one activity of verification gave.
+/// The result of one verification activity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent().required(Self::REQUIRED)))]
@@ -236,7 +236,7 @@ pub struct Verification {
 pub struct VerificationResult {
     /// What was run.
     pub activity: Option<String>,
-    /// What came of it.
+    /// The result of the activity.
     pub status: Option<ResultStatus>,
     /// When it was run.
     #[serde(skip_serializing_if = "Option::is_none")]

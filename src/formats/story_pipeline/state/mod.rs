@@ -102,7 +102,7 @@ open_enum! {
     }
 }
 
-/// The state of a pipeline, whole: from it a lead goes on after it was restarted.
+/// The complete state of a pipeline, from which a restarted lead continues.
 ///
 /// Maps are by story id unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -115,10 +115,10 @@ pub struct PipelineState {
     /// Whether the pipeline is done; set before it cleans up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete: Option<bool>,
-    /// How many workers there are.
+    /// The number of workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_workers: Option<Number>,
-    /// How many stories are neither `DONE` nor `PAUSED`.
+    /// The number of stories that are neither `DONE` nor `PAUSED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stories_remaining: Option<Number>,
     /// When the lead last wrote the state: its heartbeat.
@@ -163,14 +163,14 @@ pub struct PipelineState {
     #[serde(deserialize_with = "null_is_default")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema::story_ids"))]
     pub priority_queue_ids: Vec<String>,
-    /// What each stage of each story gave, for the report.
+    /// The result of each stage of each story, for the report.
     #[serde(deserialize_with = "entries")]
     #[cfg_attr(
         feature = "schema",
         schemars(schema_with = "schema::by_story::<StageResults>")
     )]
     pub story_results: BTreeMap<String, StageResults>,
-    /// Troubles of the infrastructure, for the report.
+    /// Problems of the infrastructure, for the report.
     #[serde(deserialize_with = "null_is_default")]
     pub infra_issues: Vec<InfraIssue>,
     /// The folder of each story's worktree; every story has one.
@@ -198,7 +198,7 @@ pub struct PipelineState {
         schemars(schema_with = "schema::by_story::<StageTimes>")
     )]
     pub stage_timestamps: BTreeMap<String, StageTimes>,
-    /// How much code each story gave.
+    /// The amount of code of each story.
     #[serde(deserialize_with = "entries")]
     #[cfg_attr(
         feature = "schema",
@@ -218,7 +218,7 @@ pub struct PipelineState {
     /// The name of the team of workers, such as `pipeline-2026-02-15`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_name: Option<String>,
-    /// The answers given before the pipeline began, by question; every worker's prompt has them.
+    /// The answers given before the pipeline began, by question; every worker's prompt contains them.
     #[serde(deserialize_with = "entries")]
     #[cfg_attr(
         feature = "schema",
@@ -244,15 +244,15 @@ pub struct PipelineState {
 }
 
 members! {
-    /// What the stages of a story gave, in a word each, such as `skip` or `Done`.
+    /// The result of each stage of a story in one word, such as `skip` or `Done`.
     StageResults from SOURCE {
-        /// What stage 0 gave.
+        /// The result of stage 0.
         stage0: Option<String>,
-        /// What stage 1 gave.
+        /// The result of stage 1.
         stage1: Option<String>,
-        /// What stage 2 gave.
+        /// The result of stage 2.
         stage2: Option<String>,
-        /// What stage 3 gave.
+        /// The result of stage 3.
         stage3: Option<String>,
     }
 }
@@ -271,11 +271,11 @@ impl StageResults {
 }
 
 members! {
-    /// A trouble of the infrastructure.
+    /// A problem of the infrastructure.
     InfraIssue from SOURCE {
         /// The phase of the pipeline it came up in: a name or a number.
         phase: Option<Value>,
-        /// What kind of trouble it is.
+        /// The kind of problem.
         #[serde(rename = "type")]
         kind: Option<String>,
         /// What happened.
@@ -363,11 +363,11 @@ fn between(start: Option<&Timestamp>, until: DateTime<Utc>) -> Option<TimeDelta>
 }
 
 members! {
-    /// How much code a story gave.
+    /// The amount of code of a story.
     GitStats from SOURCE {
-        /// How many lines came.
+        /// The number of added lines.
         lines_added: Option<Number>,
-        /// How many lines went.
+        /// The number of removed lines.
         lines_deleted: Option<Number>,
         /// How many files differ.
         files_changed: Option<Number>,
@@ -397,7 +397,7 @@ members! {
         /// The files that matter most: a text or a list.
         #[serde(rename = "keyFiles")]
         key_files: Option<Value>,
-        /// How it is to be done.
+        /// How the story is to be done.
         approach: Option<String>,
         /// How hard it is: a word or a number.
         complexity: Option<Value>,
