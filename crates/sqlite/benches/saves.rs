@@ -1,5 +1,5 @@
-//! What a save costs beside a bare upsert through rusqlite, and beside the textbook durable replace of a file.
-//! `cargo bench -p agent-checkpoint-sqlite`.
+//! Measures a save against a bare upsert through rusqlite and against the textbook durable replace of a file. `cargo
+//! bench -p agent-checkpoint-sqlite`.
 //!
 //! `cargo bench -p agent-checkpoint-sqlite -- threads` runs only the parts with that word in their names.
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
@@ -25,7 +25,7 @@ use rusqlite::Connection;
 use measure::work::{checkpoint, textbook};
 use measure::{Contender, compare};
 
-/// Threads that save at once, and how often each does in a round.
+/// The number of threads that save at the same time, and of the saves of each per round.
 const THREADS: usize = 8;
 const SAVES: usize = 5;
 
@@ -41,7 +41,7 @@ fn text() -> String {
     serde_json::to_string_pretty(&checkpoint()).unwrap()
 }
 
-/// What a program without the library would do: one table, one statement, the settings of the store.
+/// A program without the library: one table, one statement, the settings of the store.
 struct Bare(Connection);
 
 impl Bare {
@@ -65,7 +65,7 @@ impl Bare {
     }
 }
 
-/// The document as it shall be in this round.
+/// The document as it is saved in this round.
 fn changed(text: &str, round: usize) -> Document {
     let mut document = Document::from_text(text.to_owned()).unwrap();
     document.set("/phase", &format!("phase {round}")).unwrap();
@@ -154,7 +154,7 @@ fn load(folder: &Path) {
     );
 }
 
-/// Threads that save at once, each its own key.
+/// Threads that save at the same time, each under its own key.
 fn at_once(save: impl Fn(&Key, usize) + Sync) {
     let start = Barrier::new(THREADS);
     std::thread::scope(|scope| {

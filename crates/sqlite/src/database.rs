@@ -14,28 +14,29 @@ use rusqlite::{Connection, ErrorCode, FileControl, OpenFlags, Transaction, Trans
 use crate::failure::{Failure, Step, cannot_make, locked, other, write_protected};
 use crate::turn::Turn;
 
-/// What marks a database as one of ours (`PRAGMA application_id`): "ACKP".
+/// The `PRAGMA application_id` of our databases: "ACKP".
 const APPLICATION: i64 = 0x4143_4b50;
 
-/// The steps from an empty database to the present layout. `PRAGMA user_version` is the number of those that were made.
-/// A step that was published never changes.
+/// The migrations from an empty database to the present layout. `PRAGMA user_version` counts those that were applied. A
+/// published migration never changes.
 const LAYOUT: [&str; 2] = [include_str!("layout.sql"), include_str!("ledger.sql")];
 
-/// How long a path and the name at its end may be, so that SQLite has room for the endings of what it keeps beside it.
+/// The longest path, and the longest file name, in bytes. They leave room for the suffixes of the files that SQLite
+/// creates beside the database.
 const PATH_BYTES: usize = 504;
 const NAME_BYTES: usize = 247;
 
-/// At each multiple of this many bytes the log is begun anew, although there are readers. SQLite does so by itself at a quarter,
-/// when nobody reads.
+/// Each time the log reaches a multiple of this many bytes, it is restarted even if there are readers. SQLite restarts
+/// it by itself at a quarter of this size, but only while no reader is active.
 const LOG_BYTES: u64 = 16 << 20;
 
-/// How long that waits for the readers.
+/// How long a restart of the log waits for readers.
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a writer or reader waits where nothing else is said.
+/// How long a call waits for a lock by default.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A database, with its connections.
+/// A database and its connections.
 ///
 /// Each call has a connection of its own, so a reader never waits for a writer.
 #[derive(Debug)]
@@ -43,12 +44,12 @@ pub(crate) struct Database {
     path: PathBuf,
     is_read_only: bool,
     lock_timeout: AtomicU64,
-    /// As many as were in use at once.
+    /// Idle connections, as many as were ever in use at the same time.
     idle: Mutex<Vec<Open>>,
-    /// Those of all connections that are open now.
+    /// The files that all open connections use.
     files: Mutex<Weak<Files>>,
     turn: Turn,
-    /// The length of the log after the last write, or when a connection was made.
+    /// The length of the log after the last write, or when the newest connection was opened.
     known_log_bytes: AtomicU64,
 }
 
@@ -60,29 +61,29 @@ struct Open {
     files: Arc<Files>,
 }
 
-/// How the names of the files end: the database, its log, and the index of that.
+/// The suffixes of the three files: the database, its log (WAL), and the index of the log.
 const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Which files these were when a connection was made.
+/// The identity of the three files when a connection was opened.
 type Files = [Option<FileId>; ENDINGS.len()];
 
-/// A device and the number of a file on it.
+/// A device and an inode number.
 type FileId = (u64, u64);
 
-/// Where the files of a connection are now.
+/// Whether the files of a connection are still at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// At the path.
+    /// All of them are at the path.
     Here,
-    /// No longer at the path; what is there is whole.
+    /// The database is no longer at the path. A new file at the path, if any, is not affected by this connection's log.
     Gone,
-    /// There is another database at the path, and beside it the log of this one.
+    /// Another database is at the path, but the log of this one still lies beside it.
     Replaced,
-    /// The database is at the path, and what was beside it is not.
+    /// The database is at the path, but the file with this suffix beside it was removed or replaced.
     Lost(&'static str),
 }
 
-/// Until when a connection waits for the locks of others.
+/// The time until which a connection waits for locks of other connections.
 #[derive(Clone, Debug)]
 struct Deadline {
     epoch: Instant,
@@ -101,7 +102,7 @@ impl Deadline {
 
     fn set(&self, until: Instant) {
         let millis = until.saturating_duration_since(self.epoch).as_millis();
-        // Rounded up: it is not given up before the time.
+        // Rounded up, so that a wait never ends early.
         let millis = u64::try_from(millis + 1).unwrap_or(u64::MAX);
         self.millis.store(millis, Ordering::Relaxed);
     }
@@ -110,8 +111,8 @@ impl Deadline {
         self.epoch.elapsed() >= Duration::from_millis(self.millis.load(Ordering::Relaxed))
     }
 
-    /// Waits a little, as often as it is called before the deadline. Short waits, since between two saves of a busy
-    /// writer there is little time to get in; `false` when it is time to give up.
+    /// Sleeps briefly; returns `false` once the deadline has passed. The sleeps are short because a busy writer leaves
+    /// little time between two saves.
     fn wait(&self, times: u32) -> bool {
         if self.has_passed() {
             return false;
@@ -122,7 +123,7 @@ impl Deadline {
 }
 
 impl Database {
-    /// A database in this file, which need not be there yet.
+    /// A database in the file at `path`, which need not exist yet.
     pub(crate) fn new(path: &Path, is_read_only: bool) -> Result<Self> {
         let resolved = resolve(path);
         let path = resolved
@@ -147,7 +148,7 @@ impl Database {
         self.lock_timeout.store(millis, Ordering::Relaxed);
     }
 
-    /// Makes the database, if it is not there, and looks whether it can be used.
+    /// Creates the database if it does not exist, and checks that it can be used.
     pub(crate) fn prepare(&self) -> Result<()> {
         self.within_timeout(|until| {
             let open = self.connect(until)?;
@@ -156,13 +157,13 @@ impl Database {
         })
     }
 
-    /// Reads. What is not there reads as empty. `work` may run more than once.
+    /// Reads. A missing database or table reads as `T::default()`. `work` may run more than once.
     pub(crate) fn read<T: Default>(&self, work: impl Fn(&Connection) -> Step<T>) -> Result<T> {
         self.within_timeout(|until| {
             loop {
                 let is_at_rest = self.is_read_only && self.is_at_rest();
                 let found = self.read_once(is_at_rest, until, &work);
-                // Whoever took it as unchanging while a writer came has seen anything.
+                // If a writer came while the file was read as immutable, the result may be wrong: read again.
                 if !is_at_rest || self.is_at_rest() {
                     return found;
                 }
@@ -184,7 +185,7 @@ impl Database {
         if self.is_read_only && !self.path.try_exists().map_err(failed)? {
             return Ok(T::default());
         }
-        // One that only reads may find a database that another program is just making.
+        // A read-only store may find a database that another program is just creating.
         let read = |connection: &Connection| match self.is_read_only && layout(connection)? == 0 {
             true => Ok(T::default()),
             false => work(connection),
@@ -193,7 +194,7 @@ impl Database {
             return read(&self.open_at_rest()?);
         }
         let mut open = self.lend(until)?;
-        // All of it is of one state of the database.
+        // One transaction, so that all of it is read from one state of the database.
         let found = open
             .connection
             .transaction()
@@ -203,8 +204,7 @@ impl Database {
         found
     }
 
-    /// Writes, as one step that no other writer comes between, and that is on the disk when this returns. Nothing is
-    /// written if `work` fails.
+    /// Writes in one transaction, which is synced to disk when this returns. Nothing is written if `work` fails.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Step<T>) -> Result<T> {
         if self.is_read_only {
             return Err(Error::new(ErrorKind::ReadOnly).with_path(&self.path));
@@ -226,12 +226,12 @@ impl Database {
         open: &mut Open,
         work: impl FnOnce(&Connection) -> Step<T>,
     ) -> Step<T> {
-        // Dropped without a commit it is rolled back.
+        // A transaction that is dropped without a commit is rolled back.
         let transaction = Transaction::new(&mut open.connection, TransactionBehavior::Immediate)?;
         let number = layout_number(&transaction)?;
         refuse_newer(number).map_err(|error| about(&transaction, error))?;
         let done = work(&transaction)?;
-        // It has waited for other writers, and `work` takes its time.
+        // Check the files again: the transaction waited for other writers, and `work` took time.
         match self.place(&transaction, &open.files)? {
             Place::Here => {}
             place => return Err(self.misplaced(place).into()),
@@ -244,13 +244,13 @@ impl Database {
         if bytes / LOG_BYTES > before / LOG_BYTES {
             open.deadline.set(Instant::now() + LOG_PATIENCE);
             let begin_anew = "PRAGMA wal_checkpoint(RESTART)";
-            // With a reader that stays it is tried again later.
+            // Best effort: if a reader stays, a later write tries again.
             let _or_not = open.connection.query_row(begin_anew, [], |_| Ok(()));
         }
         Ok(done)
     }
 
-    /// Moves what is in the log into the database, and cuts the log to nothing: what was removed there is in neither then.
+    /// Moves the log into the database and truncates it, so that removed data is in neither file.
     pub(crate) fn empty_log(&self) -> Result<()> {
         self.within_timeout(|until| {
             let began = Instant::now();
@@ -263,7 +263,7 @@ impl Database {
             self.give_back(open);
             match is_busy? {
                 false => self.sync_log(),
-                // A reader of an older state still needs it.
+                // A reader of an older state still needs the log.
                 true => Err(locked(began.elapsed()).with_path(&self.path).into()),
             }
         })
@@ -273,19 +273,19 @@ impl Database {
         let began = Instant::now();
         let timeout = Duration::from_millis(self.lock_timeout.load(Ordering::Relaxed));
         let until = began.checked_add(timeout);
-        // A time that no clock reaches is for ever.
+        // A timeout beyond the range of the clock means to wait forever.
         let until = until.unwrap_or_else(|| began + Duration::from_secs(u32::MAX.into()));
         work(until).map_err(|failure| failure.into_error(&self.path, began.elapsed()))
     }
 
-    /// A connection to the file that is there now.
+    /// A connection to the file that is at the path now.
     fn lend(&self, until: Instant) -> Step<Open> {
         loop {
             let idle = self.idle().pop();
             let Some(open) = idle else {
                 return self.connect(until);
             };
-            // One to a file that was removed or replaced would go on in a file that nobody finds.
+            // A connection to a file that was removed or replaced would write where no other program reads.
             let place = self.place(&open.connection, &open.files)?;
             match place {
                 Place::Here => {
@@ -293,7 +293,7 @@ impl Database {
                     return Ok(open);
                 }
                 Place::Gone => continue,
-                // It stays, and knows the old log also next time.
+                // Keep the connection: the next call needs it to recognize the old log.
                 Place::Replaced => self.give_back(open),
                 Place::Lost(_) => {
                     self.give_back(open);
@@ -304,15 +304,15 @@ impl Database {
         }
     }
 
-    /// Keeps a connection for the next call, unless something in it could not be ended.
+    /// Returns a connection to the pool, unless a transaction in it could not be ended.
     fn give_back(&self, open: Open) {
         if open.connection.is_autocommit() {
             self.idle().push(open);
         }
     }
 
-    /// Ends the connections that lost their log. The last one moves what is in it into the database, unless others have
-    /// begun one at the path: what they wrote is newer.
+    /// Closes the connections that lost their log. The last one to close moves its log into the database, unless other
+    /// programs have created a new log at the path: their writes are newer.
     fn end_idle(&self) {
         for open in self.idle().drain(..) {
             let mut pairs = self.files_now().into_iter().zip(*open.files);
@@ -340,13 +340,13 @@ impl Database {
         Ok(lost.map_or(Place::Here, |(ending, _)| Place::Lost(ending)))
     }
 
-    /// Whether the log at the path is that of a connection, and there is something in it.
+    /// Whether the log at the path is the log of this connection and is not empty.
     fn has_log_of(&self, then: &Files) -> bool {
         let now = self.files_now();
         then[1].is_some() && now[1] == then[1] && self.log_bytes() > 0
     }
 
-    /// The error where a connection is not at its place.
+    /// The error for a connection whose files are not at the path.
     fn misplaced(&self, place: Place) -> Error {
         let error = match place {
             Place::Here | Place::Gone => other(
@@ -370,7 +370,7 @@ impl Database {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Open>> {
-        // A list of connections is whole whenever a panic comes, so a poisoned lock is no harm.
+        // A panic cannot leave the list half changed, so a poisoned lock is harmless.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -383,7 +383,7 @@ impl Database {
             return Err(self.unindexed().into());
         }
         self.refuse_unfit()?;
-        // Those that are in use show no longer what is at the path.
+        // The connections in use belong to a file that is no longer at the path.
         let in_use = self
             .files
             .lock()
@@ -402,14 +402,14 @@ impl Database {
         let patience = deadline.clone();
         connection.busy_handler(Some(move |times: i32| patience.wait(times.unsigned_abs())))?;
         let found = layout(&connection)?;
-        // SQLite opens what it may not write for reading.
+        // SQLite opens a write-protected file for reading.
         if !self.is_read_only && connection.is_readonly("main")? {
             return Err(write_protected().with_path(&self.path).into());
         }
         let is_writer = !self.is_read_only && found <= LAYOUT.len() as i64;
         if is_writer {
             self.use_log(&connection, &deadline)?;
-            // Only then: it would wait for a writer.
+            // Only if needed, because this waits for writers.
             if found < LAYOUT.len() as i64 {
                 lay_out(&mut connection)?;
             }
@@ -421,9 +421,9 @@ impl Database {
         })
     }
 
-    /// The files beside the database. What was found in the log may be from a writer that was killed before its sync, and
-    /// its name from one that was killed before it synced that: they are synced before anything is built on them. While
-    /// there is another connection, they have been.
+    /// The files of the database. A writer that was killed may have left frames in the log, or the log's name, before
+    /// it synced them. So both are synced before anything is built on them; another open connection has already done
+    /// so.
     fn synced_files(&self, is_writer: bool) -> Step<Arc<Files>> {
         let now = self.files_now();
         let mut known = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -440,13 +440,13 @@ impl Database {
         Ok(files)
     }
 
-    /// Writes go to a log first (`-wal`), and each is synced there before it is acknowledged.
+    /// Turns on write-ahead logging: each write goes to `-wal` and is synced there before it is acknowledged.
     fn use_log(&self, connection: &Connection, deadline: &Deadline) -> Step<()> {
         let mode = loop {
             let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
                 row.get::<_, String>(0)
             });
-            // Where two make the database at once, SQLite calls no busy handler.
+            // SQLite calls no busy handler when two programs create the database at the same time.
             match mode.map_err(Failure::from) {
                 Err(failure) if failure.is_busy() && deadline.wait(u32::MAX) => {}
                 mode => break mode?,
@@ -461,14 +461,15 @@ impl Database {
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; \
              PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON",
         )?;
-        // A log that stays is shortened to this at times, and emptied when the last program ends: what is in it would be read
-        // as part of a copy that is put in the place of the database.
+        // A log that stays is truncated to this size at times, and to nothing when the last program closes the
+        // database. Otherwise its frames would be read as part of a backup that replaces the database.
         let limit = LOG_BYTES / 2;
         connection.execute_batch(&format!("PRAGMA journal_size_limit = {limit}"))?;
-        // It stays when the last program ends: one that only reads needs it, and must not make it.
+        // The log file stays when the last program closes the database, because a read-only store needs it and must not
+        // create it.
         let mut is_kept = 1;
         connection.file_control(Some("main"), FileControl::PersistWal(&mut is_kept))?;
-        // In a database that had no log before, it is made by the next read.
+        // In a database that had no log before, this read creates it.
         layout_number(connection)?;
         Ok(())
     }
@@ -481,7 +482,7 @@ impl Database {
             .and_then(|log| log.sync_all());
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let synced = synced.and_then(|()| sync_folder(folder));
-        // Nor is the folder's own name known to be on the disk.
+        // The folder's own name may not be on disk yet either.
         let synced = synced.and_then(|()| match folder.parent().map_or(Ok(()), sync_folder) {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
             synced => synced,
@@ -496,8 +497,8 @@ impl Database {
         Ok(synced.map_err(failed)?)
     }
 
-    /// Whether nobody writes: a writer makes its log before anything else. Then the file can be read as it is, and nothing
-    /// need be made beside it.
+    /// Whether no writer is active. A writer creates its log first, so without a log the file can be read as it is, and
+    /// no file need be created beside it.
     fn is_at_rest(&self) -> bool {
         !self.beside("-wal").exists() && !self.beside("-journal").exists()
     }
@@ -510,10 +511,11 @@ impl Database {
         Ok(Connection::open_with_flags(frozen_uri(&self.path), flags)?)
     }
 
-    /// Makes the file, where there is none, with the rights that its user gives to new files. SQLite would let nobody else
-    /// write it, and gives those of the file to what it keeps beside it.
+    /// Creates the file if it is missing, with the user's default permissions. SQLite itself would let no other user
+    /// write it, and it gives the permissions of the file to the files beside it.
     fn make(&self) -> Result<()> {
-        // SQLite's locks on a file end when its own process closes that file anywhere: another thread opens it after that.
+        // SQLite's locks on a file end when any part of the process closes that file. So other threads open the
+        // database only after this one has closed it.
         static MAKING: Mutex<()> = Mutex::new(());
         let _held = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut options = OpenOptions::new();
@@ -526,7 +528,7 @@ impl Database {
         }
     }
 
-    /// Refuses what SQLite does not open, or not as one database, and gives no reason for.
+    /// Refuses paths that SQLite cannot open, or not as one database, and for which it gives no reason.
     fn refuse_unfit(&self) -> Result<()> {
         let length = |name: &std::ffi::OsStr| name.len();
         let is_too_long = length(self.path.as_os_str()) > PATH_BYTES
@@ -538,7 +540,7 @@ impl Database {
             );
             return Err(other("path-too-long", message).with_path(&self.path));
         }
-        // To open one that is no file, such as a pipe, might wait for ever.
+        // Opening something else, such as a pipe, might block forever.
         if self.path.exists() && !self.path.is_file() {
             let message = "is no file; name the file that is to be the database";
             return Err(other("not-a-file", message).with_path(&self.path));
@@ -561,7 +563,7 @@ impl Database {
         std::fs::metadata(self.beside("-wal")).map_or(0, |log| log.len())
     }
 
-    /// A file that SQLite keeps beside the database.
+    /// The path of the database with this suffix: a file that SQLite keeps beside it.
     fn beside(&self, ending: &str) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(ending);
@@ -569,8 +571,8 @@ impl Database {
     }
 }
 
-/// The file that a path leads to, for SQLite keeps its log beside that, and not beside a link. Absolute, since SQLite gives
-/// some relative paths a meaning of their own.
+/// The absolute path of the file, with links followed: SQLite keeps its log beside the file and not beside a link, and
+/// it gives some relative paths a meaning of their own.
 fn resolve(path: &Path) -> std::io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -578,7 +580,7 @@ fn resolve(path: &Path) -> std::io::Result<PathBuf> {
     };
     match (std::fs::canonicalize(&path), std::fs::read_link(&path)) {
         (Ok(found), _) => Ok(found),
-        // It leads nowhere.
+        // A dangling link.
         (Err(error), Ok(_)) => Err(error),
         (Err(_), Err(_)) => {
             let folder = std::fs::canonicalize(folder);
@@ -587,7 +589,8 @@ fn resolve(path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// Whether the file has several names: SQLite keeps a log for each, so what one writes the other does not see.
+/// Whether the file has hard links. SQLite keeps a log for each name, so a write under one name is not seen under the
+/// other.
 #[cfg(unix)]
 fn has_several_names(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -599,7 +602,7 @@ fn has_several_names(_: &Path) -> bool {
     false
 }
 
-/// Which layout a database has; 0 where it is empty. One of another program is an error.
+/// The layout number of a database; 0 if it is empty. A database of another program is an error.
 fn layout(connection: &Connection) -> Step<i64> {
     let (application, number, tables): (i64, i64, i64) = connection.query_row(
         "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
@@ -618,12 +621,12 @@ fn layout(connection: &Connection) -> Step<i64> {
     }
 }
 
-/// The error, with the file that the connection has open.
+/// Adds the path of the connection's file to an error.
 fn about(connection: &Connection, error: Error) -> Error {
     error.with_path(connection.path().unwrap_or_default())
 }
 
-/// How many of the steps to the present layout were made.
+/// The number of migrations that were applied.
 pub(crate) fn layout_number(connection: &Connection) -> Step<i64> {
     let mut statement = connection.prepare_cached("PRAGMA user_version")?;
     Ok(statement.query_row([], |row| row.get(0))?)
@@ -640,8 +643,8 @@ fn refuse_newer(found: i64) -> Result<()> {
     }
 }
 
-/// Brings the tables to the present layout, all at once. Of several programs that do so at the same time, the others find it
-/// done.
+/// Applies the missing migrations in one transaction. If several programs do so at the same time, one applies them and
+/// the others find them applied.
 fn lay_out(connection: &mut Connection) -> Step<()> {
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
     let done = usize::try_from(layout(&transaction)?).unwrap_or(usize::MAX);
@@ -656,12 +659,12 @@ fn lay_out(connection: &mut Connection) -> Step<()> {
     Ok(transaction.commit()?)
 }
 
-/// Takes back what a commit wrote that failed. It may lie whole in the log, where the next program would find it: any page
-/// that is written over its first one ends that.
+/// Undoes a commit that failed. Its frames may lie complete in the log, where the next program would read them as a
+/// save. Any page that is written over the first of them prevents that.
 fn take_back(connection: &Connection, number: i64, failed: rusqlite::Error) -> Failure {
     let taken_back = connection.pragma_update(None, "user_version", number);
     let code = failed.sqlite_error().map(|error| error.extended_code);
-    // What could not be written lacks its end, and does not count.
+    // A commit whose write failed lacks its last frame and is ignored.
     let is_cut = failed.sqlite_error_code() == Some(ErrorCode::DiskFull)
         || code == Some(rusqlite::ffi::SQLITE_IOERR_WRITE);
     if taken_back.is_ok() || is_cut {
@@ -672,7 +675,7 @@ fn take_back(connection: &Connection, number: i64, failed: rusqlite::Error) -> F
         .into()
 }
 
-/// Whether the file of a connection is no longer where it was.
+/// Whether the file of a connection is no longer at its path.
 #[cfg(unix)]
 fn has_moved(connection: &Connection) -> Step<bool> {
     let mut moved = 0;
@@ -687,7 +690,7 @@ fn file_id(path: &Path) -> Option<FileId> {
     Some((found.dev(), found.ino()))
 }
 
-/// Elsewhere an open file cannot be removed.
+/// On other systems an open file cannot be removed.
 #[cfg(not(unix))]
 fn file_id(_: &Path) -> Option<FileId> {
     None
@@ -702,19 +705,19 @@ fn has_moved(_: &Connection) -> Step<bool> {
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     use std::io::ErrorKind::{InvalidInput, Unsupported};
     match std::fs::File::open(folder)?.sync_all() {
-        // A file system without a sync for folders: nothing better can be done there.
+        // This file system cannot sync folders; there is nothing better to do.
         Err(error) if matches!(error.kind(), InvalidInput | Unsupported) => Ok(()),
         synced => synced,
     }
 }
 
-/// Elsewhere a folder cannot be synced.
+/// On other systems a folder cannot be synced.
 #[cfg(not(unix))]
 fn sync_folder(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How SQLite is told to take a file as one that nobody changes. All but plain letters is escaped.
+/// The URI with which SQLite opens a file as immutable. All but plain ASCII characters are escaped.
 fn frozen_uri(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     if !path.starts_with("/") {

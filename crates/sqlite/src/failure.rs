@@ -1,4 +1,4 @@
-//! What fails below the store, as the errors that the library has.
+//! Failures below the store, turned into errors of the library.
 
 use std::fs::File;
 use std::io;
@@ -33,7 +33,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a step of the store returns.
+/// The result of a step of the store.
 pub(crate) type Step<T> = Result<T, Failure>;
 
 impl Failure {
@@ -50,7 +50,8 @@ impl Failure {
         )
     }
 
-    /// The error of the library, about this database, after this time.
+    /// Turns the failure into an error of the library that names this database. `waited` is how long the call has
+    /// waited.
     pub(crate) fn into_error(self, path: &Path, waited: Duration) -> Error {
         if self.is_busy() {
             return locked(waited).with_path(path);
@@ -90,7 +91,7 @@ pub(crate) fn locked(waited: Duration) -> Error {
     })
 }
 
-/// An error with a code of its own.
+/// An error with a code that only this store uses.
 pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
     let message = message.into();
     Error::new(ErrorKind::Other { code, message })
@@ -121,10 +122,11 @@ pub(crate) fn cannot_make(path: &Path, error: io::Error) -> Error {
     error_here.with_path(path).with_source(error)
 }
 
-/// Why SQLite cannot open a file. It says no more than that, so it is tried whether the system opens as many as it needs.
+/// Finds out why SQLite cannot open a file, which it does not say: this tries whether the system can open as many files
+/// as SQLite needs.
 fn cannot_open(path: &Path, error: rusqlite::Error) -> Error {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    // Another file: SQLite's locks on the database end when its own process closes that anywhere.
+    // Not the database itself: SQLite's locks on it end when any part of the process closes it.
     let opened: io::Result<Vec<_>> = (0..4).map(|_| File::open(folder)).collect();
     match opened {
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {

@@ -45,7 +45,7 @@ impl History for SqliteStore {
             let row = self.find(connection, key, Wanted::States)?;
             let state = named(&row, entry).ok_or_else(|| entry.no_such())?;
             rows::pin(connection, state.id, pinned)?;
-            // The state that is there now is an entry only while it is pinned.
+            // The current state is an entry only while it is pinned.
             let is_present = row.present().is_some_and(|present| present.id == state.id);
             match pinned || !is_present {
                 true => Ok(state.entry()),
@@ -78,7 +78,7 @@ impl History for SqliteStore {
         })
     }
 
-    /// Only a store changes the database.
+    /// An edit by another program cannot be told from a save, so there is none to report.
     fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
         Ok(None)
     }

@@ -1,4 +1,5 @@
-//! Checkpoints of AI agents in one SQLite database: the store of [`agent_checkpoint`] for thousands of tasks on one machine.
+//! Checkpoints of AI agents in one SQLite database: a store of [`agent_checkpoint`] for thousands of tasks on one
+//! machine.
 //!
 //! # A first look
 //!
@@ -29,54 +30,57 @@
 //!
 //! # When to choose it
 //!
-//! A [`FileStore`](agent_checkpoint::store::FileStore) keeps each checkpoint in a file of its own, which people read, agents
-//! edit, and git compares. Choose this store where none of that is wanted and much is saved: a save waits for the disk once
-//! instead of twice, and thousands of tasks are one file and no folder of thousands. It is for one machine and a local disk.
-//! SQLite is compiled in, which needs a C compiler.
+//! A [`FileStore`](agent_checkpoint::store::FileStore) keeps each checkpoint in its own file, which people read, agents
+//! edit, and git compares. Choose this store if you need none of that and save often: a save waits for the disk once
+//! instead of twice, and thousands of tasks are one file. It is for one machine and a local disk. SQLite is compiled
+//! in, which needs a C compiler.
 //!
 //! # What it promises
 //!
-//! All that [`CheckpointStore`](agent_checkpoint::store::CheckpointStore) asks for, and the testkit shows it, but for its
-//! four rules that make calls to the file system fail: SQLite's own calls cannot be watched. It has a lock for a change, claims, history and
-//! recovery.
+//! Everything that [`CheckpointStore`](agent_checkpoint::store::CheckpointStore) requires. The testkit checks all of it
+//! except four rules that need failing file-system calls, because SQLite's own calls cannot be intercepted. The store
+//! offers locked changes, claims, history and recovery.
 //!
-//! * A save that returned survives a loss of power. The log is synced once for each; what a crash leaves behind the last sync is not seen.
-//!   The first save through a connection syncs the folder, too, and one that moves the log into the database, each thousand pages, the
-//!   log and the database.
-//! * Every text comes back to the byte. Its revision is the SHA-256 of its bytes, as in all stores.
-//! * Writers take turns: the threads of a store and its clones in the order in which they came, processes by asking again and again. Who
+//! * A save that returned survives a power loss. Each save syncs the log once; frames that a crash leaves behind the
+//!   last sync are ignored. The first save of a connection also syncs the folder. A save that moves the log into the
+//!   database (every thousand pages) also syncs the log and the database.
+//! * Every text comes back byte for byte. Its revision is the SHA-256 of its bytes, as in all stores.
+//! * Writers take turns: the threads of a store and its clones in order of arrival, processes by polling. A writer that
 //!   waits for longer than [`with_lock_timeout`](SqliteStore::with_lock_timeout) gets
-//!   [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked). Readers wait for nobody.
-//! * There is one lock, not one for each key. A closure of
-//!   [`transact`](agent_checkpoint::CheckpointStoreExt::transact) holds it until it returns: it may read the store, and a write by it would wait for
-//!   itself, until it is refused.
-//! * A store whose database was removed or moved away begins a new one at its path. One whose log was removed, or whose database was
-//!   replaced by another file, refuses: nothing is written where nobody would find it.
+//!   [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked). Readers do not wait for writers.
+//! * There is one lock for the whole database. A closure of
+//!   [`transact`](agent_checkpoint::CheckpointStoreExt::transact) holds it until it returns. It may read the store, but
+//!   a write inside it waits for its own lock and is refused after the timeout.
+//! * If the database was removed or moved away, the store creates a new one at its path. If its log was removed, or the
+//!   database was replaced by another file, the store refuses to write: no other program would find the data.
 //!
 //! # The files
 //!
-//! Beside `checkpoints.db` lie the log, `checkpoints.db-wal`, and its index, `checkpoints.db-shm`. All three belong together: to copy a
-//! database that is in use, `VACUUM INTO` or SQLite's backup copy it whole. To bring a copy back, end all programs, remove `-wal` and `-shm`,
-//! then put the copy in the place of the database: the log of the one before would be read as part of it. The log grows while another
-//! program keeps one reading transaction open. A store that was opened before a fork is for one of the two processes only: SQLite
-//! does not know the other.
+//! Beside `checkpoints.db` lie the log, `checkpoints.db-wal`, and its index, `checkpoints.db-shm`. The three belong
+//! together. To copy a database that is in use, use `VACUUM INTO` or SQLite's backup. To restore a copy, end all
+//! programs, remove `-wal` and `-shm`, and then put the copy in the place of the database; otherwise the old log would
+//! be read as part of it. The log grows while another program keeps a read transaction open. After a fork only one of
+//! the two processes may use a store that was opened before, because SQLite does not notice a fork.
 //!
-//! `PRAGMA user_version` is the number of the layout. A database with a higher one is that of a newer program: it is read, and every
-//! write is refused ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). Refused are a database of another program,
-//! and a file with several names (hard links): SQLite would keep a log for each.
+//! `PRAGMA user_version` is the layout number. A database with a higher number was written by a newer version: it can
+//! be read, but every write is refused ([`ErrorKind::NewerLayout`](agent_checkpoint::ErrorKind::NewerLayout)). The
+//! store refuses a database of another program, and a file with hard links, because SQLite would keep a separate log
+//! for each name.
 //!
-//! [`SqliteStore::read_only`] makes none of these files, also where the log is missing.
+//! [`SqliteStore::read_only`] creates none of these files, even if the log is missing.
 //!
-//! [`forget`](agent_checkpoint::store::CheckpointStore::forget) removes the rows of a key, overwrites what they were in (`PRAGMA
-//! secure_delete`, on in all connections of a store), and then empties the log. While another connection reads an older state the log is still
-//! needed: then it is [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked) after the timeout, the rows are gone, and the same call again
-//! empties the log.
+//! [`forget`](agent_checkpoint::store::CheckpointStore::forget) removes the rows of a key, overwrites their bytes
+//! (`PRAGMA secure_delete`, on in all connections of a store), and then empties the log. While another connection reads
+//! an older state, the log is still needed. The call then fails with
+//! [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked) after the timeout: the rows are removed, and the same
+//! call again empties the log.
 //!
 //! # What is not here
 //!
 //! * Archives: archiving ends the task, and its states stay in the history.
-//! * A store's own heartbeat: one that is saved is a save.
-//! * [`changed_without`](agent_checkpoint::store::History::changed_without): an edit with another program is a state like any other.
+//! * A heartbeat of the store's own: a heartbeat is a save like any other.
+//! * [`changed_without`](agent_checkpoint::store::History::changed_without): an edit by another program is a state like
+//!   any other.
 
 mod database;
 mod failure;

@@ -1,4 +1,4 @@
-//! How one goes on from a document that cannot be read, or was deleted.
+//! Recovery of a document that cannot be read or was deleted.
 
 use std::time::Instant;
 
@@ -56,7 +56,7 @@ impl SqliteStore {
     }
 }
 
-/// Goes on with nothing: the next document begins a new task.
+/// Leaves the key without a document; the next document begins a new task.
 fn begin_fresh(connection: &Connection, row: &mut KeyRow) -> Step<()> {
     if let Some(damaged) = row.present().filter(|damaged| !damaged.is_pinned) {
         rows::remove_state(connection, damaged.id)?;

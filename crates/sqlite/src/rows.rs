@@ -1,4 +1,4 @@
-//! What the tables have of a key: each statement that reads or writes them.
+//! The rows of a key, and each statement that reads or writes them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,34 +12,34 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::database::layout_number;
 use crate::failure::{Step, other};
 
-/// How many damaged documents are kept of one key, the newest.
+/// How many damaged documents are kept for each key. Older ones are removed.
 const QUARANTINED: usize = 8;
 
-/// How many places for states a key has, as the layout says.
+/// How many states a key can have, because of the ids that the layout gives them.
 const PLACES: i64 = 1 << 20;
 
-/// A text of more bytes has pages of its own.
+/// A text longer than this is stored in overflow pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// What is known of a key, before anything is written.
+/// The row of a key, as it was read before a write.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRow {
-    /// `None` where nothing is known yet.
+    /// `None` if the key has no row yet.
     pub(crate) id: Option<i64>,
     present: Option<i64>,
     last: i64,
     task: i64,
     claim: Option<String>,
     fence: i64,
-    /// How many lines the ledger has; known in a list only.
+    /// The number of lines of the ledger; filled in only by a listing.
     pub(crate) ledger: u64,
-    /// With the revision that they are of.
+    /// The revision that the fingerprints belong to, and the fingerprints.
     pub(crate) fingerprints: Option<(String, String)>,
     /// Newest first.
     states: Vec<State>,
 }
 
-/// One state of a document, which may be damaged.
+/// One state of a document. Its text may be damaged.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) id: i64,
@@ -47,12 +47,12 @@ pub(crate) struct State {
     pub(crate) task: i64,
     pub(crate) is_pinned: bool,
     pub(crate) modified: SystemTime,
-    /// Of the whole text, also where that was not read.
+    /// The size of the whole text, even if the text was not read.
     pub(crate) bytes: u64,
     text: Vec<u8>,
 }
 
-/// What is read of a key beside the row itself.
+/// What is read with the row of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The present state.
@@ -79,12 +79,16 @@ impl State {
         })
     }
 
-    /// The document; an error where the text is none, or too long.
+    /// The document.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no document, or too long.
     pub(crate) fn stored(&self, max_bytes: u64) -> Result<Stored> {
         Stored::read(&self.text, Some(self.modified), self.bytes, max_bytes)
     }
 
-    /// Its name among the entries of the history.
+    /// The id of the state in the history.
     pub(crate) fn entry(&self) -> EntryId {
         self.number.unsigned_abs().into()
     }
@@ -130,7 +134,7 @@ impl KeyRow {
             Wanted::Numbered(number) => (false, None, Some(number)),
             Wanted::Present | Wanted::States => (false, found.present, None),
         };
-        // A text that is a column of the result is read from the disk whole, wanted or not.
+        // SQLite reads a text that is a column of the result from disk whole, even if it is not used.
         let sql = "SELECT id, number, task, is_pinned, modified, octet_length(text), \
                    CASE WHEN (id = ?5 OR ?4 OR number = ?6) AND octet_length(text) <= ?3 THEN text END \
                    FROM states WHERE id BETWEEN ?1 AND ?2";
@@ -153,13 +157,14 @@ impl KeyRow {
         }
     }
 
-    /// The document that is there.
+    /// The present document, if there is one.
     pub(crate) fn present(&self) -> Option<&State> {
         let mut states = self.states.iter();
         states.find(|state| Some(state.id) == self.present)
     }
 
-    /// The states that are entries of the history, newest first: all but the present one, which is one once it is pinned.
+    /// The entries of the history, newest first: all states except the present one, which is an entry only while it is
+    /// pinned.
     pub(crate) fn past(&self) -> impl Iterator<Item = &State> {
         let is_entry = |state: &&State| state.is_pinned || Some(state.id) != self.present;
         self.states.iter().filter(is_entry)
@@ -178,8 +183,8 @@ impl KeyRow {
             .map_err(|error| unreadable("claim", error))
     }
 
-    /// Differs after each write; `None` where a row is missing. The numbers of a copy that was brought back repeat, its
-    /// times do not.
+    /// A text that differs after each write; `None` if there is no document. After a backup is restored the numbers
+    /// repeat, but the times do not.
     pub(crate) fn version(&self) -> Option<String> {
         let modified = self.present()?.modified.duration_since(UNIX_EPOCH);
         let micros = modified.unwrap_or_default().as_micros();
@@ -188,12 +193,12 @@ impl KeyRow {
         Some(Revision::of(all.as_bytes()).to_string())
     }
 
-    /// A fence that is higher than all before.
+    /// A fence that is higher than all earlier ones.
     pub(crate) fn next_fence(&self) -> Fence {
         Fence::new(self.fence.unsigned_abs() + 1)
     }
 
-    /// The row's id; there is one from now on.
+    /// The id of the row, which is inserted if it is missing.
     pub(crate) fn id(&mut self, connection: &Connection, key: &Key) -> Step<i64> {
         if let Some(id) = self.id {
             return Ok(id);
@@ -204,14 +209,15 @@ impl KeyRow {
         Ok(id)
     }
 
-    /// Ends the present task, if it has a state: all of them are of an earlier one from now on.
+    /// Ends the present task if it has a state. All states so far then belong to earlier tasks.
     pub(crate) fn end_task(&mut self) {
         if self.states.iter().any(|state| state.task == self.task) {
             self.task += 1;
         }
     }
 
-    /// Makes a text the present state. Without `in_place` it is another state, and those that are too old by then go.
+    /// Makes a text the present state: in the row `in_place`, or else as a new state. A new state removes those that
+    /// exceed the limits.
     pub(crate) fn write(
         &mut self,
         connection: &Connection,
@@ -221,13 +227,13 @@ impl KeyRow {
         keep: &Keep,
         now: DateTime<Utc>,
     ) -> Step<()> {
-        // Each write has its number, by which `version` tells them apart.
+        // Each write has its own number, which `version` relies on.
         self.last += 1;
         let place = match in_place {
             Some(place) => place,
             None => {
                 let mut gone = self.beyond(None, keep, now);
-                // A row that is written over costs less than one that goes and one that comes.
+                // Overwriting a row costs less than deleting one and inserting another.
                 let place = match gone.pop() {
                     Some(state) => state.id,
                     None => self.free_place(id)?,
@@ -241,7 +247,7 @@ impl KeyRow {
         self.update(connection)
     }
 
-    /// Removes all rows of the key but for the fence, and says whether there was more than that.
+    /// Removes all rows of the key except the fence. Returns whether there was anything else.
     pub(crate) fn forget(&self, connection: &Connection, claim: Option<&Claim>) -> Step<bool> {
         let Some(id) = self.id else {
             return Ok(false);
@@ -266,7 +272,8 @@ impl KeyRow {
         Ok(gone > 0 || !claim.is_only_fence())
     }
 
-    /// Makes a text the newest state of the history of a key without a document. So many tasks end after it.
+    /// Adds a text as the newest state to the history of a key without a document. `tasks_ended` is how many tasks
+    /// ended after that state.
     pub(crate) fn append(
         &mut self,
         connection: &Connection,
@@ -294,7 +301,8 @@ impl KeyRow {
     ) -> Step<()> {
         let is_long = |state: &State| state.id == place && state.bytes > PAGE_BYTES;
         if self.states.iter().any(is_long) {
-            // The new text takes the pages that this one gives back. Else SQLite writes others, and overwrites these besides.
+            // The new text takes the pages that this one frees. Otherwise SQLite writes other pages and overwrites
+            // these as well.
             let sql = "UPDATE states SET text = '' WHERE id = ?1";
             connection.prepare_cached(sql)?.execute([place])?;
         }
@@ -305,7 +313,7 @@ impl KeyRow {
         Ok(())
     }
 
-    /// From now on there is no document; its last state is in the history.
+    /// Marks the document as absent. Its last state stays in the history.
     pub(crate) fn set_absent(&mut self, connection: &Connection) -> Step<()> {
         self.present = None;
         self.fingerprints = None;
@@ -322,7 +330,7 @@ impl KeyRow {
         Ok(())
     }
 
-    /// Removes the entries of the history that are beyond the limits, but for one that is spared, and lists them.
+    /// Removes and returns the entries of the history that exceed the limits, except `spared`.
     pub(crate) fn prune(
         &self,
         connection: &Connection,
@@ -337,7 +345,7 @@ impl KeyRow {
         Ok(ids)
     }
 
-    /// The states beyond the limits, newest first, where this one is present.
+    /// The states that exceed the limits, newest first. `present` is not among them.
     fn beyond(&self, present: Option<i64>, keep: &Keep, now: DateTime<Utc>) -> Vec<&State> {
         let is_loose = |state: &&State| !state.is_pinned && Some(state.id) != present;
         let loose: Vec<&State> = self.states.iter().filter(is_loose).collect();
@@ -348,14 +356,14 @@ impl KeyRow {
         beyond.into_iter().map(|at| loose[at]).collect()
     }
 
-    /// The first place among the states of a key where none is.
+    /// The first free id among the states of a key.
     fn free_place(&self, id: i64) -> Result<i64> {
         let mut taken: Vec<i64> = self.states.iter().map(|state| state.id).collect();
         taken.sort_unstable();
         let first = id * PLACES;
         let free = (first..).zip(&taken).find(|(place, taken)| place != *taken);
         let place = free.map_or(first + taken.len() as i64, |(place, _)| place);
-        // The next one is that of another key.
+        // The next id belongs to another key.
         match place - first {
             PLACES.. => {
                 let message =
@@ -435,7 +443,7 @@ pub(crate) fn dropped(connection: &Connection, key: &Key, most: usize) -> Step<V
 
 /// The lines of the ledger of a key, oldest first.
 pub(crate) fn ledger(connection: &Connection, key: &Key) -> Step<Vec<String>> {
-    // One that only reads may find the tables of an earlier version, which had no ledgers.
+    // A read-only store may find tables of an earlier version, which had no ledgers.
     if layout_number(connection)? < 2 {
         return Ok(Vec::new());
     }
@@ -458,7 +466,7 @@ pub(crate) fn ledger(connection: &Connection, key: &Key) -> Step<Vec<String>> {
     Ok(lines)
 }
 
-/// Where the next line of a ledger belongs.
+/// The position of the next line of a ledger.
 pub(crate) fn end_of_ledger(connection: &Connection, id: i64) -> Step<i64> {
     let sql = "SELECT coalesce(max(position) + 1, 0) FROM ledger WHERE key = ?1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -472,7 +480,7 @@ pub(crate) fn add_to_ledger(connection: &Connection, id: i64, line: &str, at: i6
     Ok(())
 }
 
-/// Keeps a damaged text, once, and gives the row in which it is. Of different ones only the newest are kept.
+/// Stores a damaged text once and returns the id of its row. Only the newest ones are kept.
 pub(crate) fn quarantine(connection: &Connection, id: i64, text: &[u8]) -> Step<i64> {
     let digest = Revision::of(text).to_string();
     connection.execute(
@@ -492,8 +500,8 @@ pub(crate) fn quarantine(connection: &Connection, id: i64, text: &[u8]) -> Step<
     Ok(row)
 }
 
-/// The keys with a document, in order, behind these two texts, or only some of them, with their texts up to so many bytes
-/// each; `take` says when there are enough.
+/// Reads the keys with a document in order, from `from` on and after `after`, or only those in `only`. Texts of up to
+/// `max_bytes` are read with them. It stops when `take` returns `false`.
 pub(crate) fn list(
     connection: &Connection,
     (from, after): (&str, &str),
@@ -506,7 +514,7 @@ pub(crate) fn list(
         Some(_) => "k.name IN (SELECT value FROM json_each(?4))",
         None => "?4 IS NULL",
     };
-    // One that only reads may find the tables of an earlier version.
+    // A read-only store may find tables of an earlier version.
     let ledger = match layout_number(connection)? {
         ..2 => "0",
         _ => "(SELECT coalesce(max(position) + 1, 0) FROM ledger l WHERE l.key = k.id)",
@@ -538,7 +546,7 @@ pub(crate) fn list(
     Ok(())
 }
 
-/// The names of the keys without a document whose claim was not given back, or cannot be read.
+/// The names of the keys without a document whose claim was not released or cannot be read.
 pub(crate) fn claimed_without_document(connection: &Connection) -> Step<Vec<String>> {
     let sql = "SELECT name, claim FROM keys WHERE present IS NULL AND claim IS NOT NULL";
     let mut statement = connection.prepare(sql)?;
@@ -562,7 +570,7 @@ fn time(micros: i64) -> SystemTime {
     time.unwrap_or(UNIX_EPOCH)
 }
 
-/// The error for what another program wrote into the tables.
+/// The error for content of the tables that only another program can have written.
 fn unreadable(what: &str, error: serde_json::Error) -> Error {
     let detail = format!("the {what} in the database cannot be read; correct it there");
     Error::new(ErrorKind::Unreadable { detail }).with_source(error)

@@ -18,9 +18,9 @@ use crate::database::Database;
 use crate::failure::Step;
 use crate::rows::{self, KeyRow, Wanted};
 
-/// Keeps documents in one SQLite database.
+/// A store in one SQLite database.
 ///
-/// A clone is the same store. Threads and processes may use one file at the same time, each with a store of its own or a
+/// A clone shares the store. Threads and processes may use one file at the same time, each with its own store or a
 /// clone.
 #[derive(Clone)]
 pub struct SqliteStore {
@@ -41,24 +41,24 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database in this file, and makes it where there is none. Its folder must be there.
+    /// Opens the database in the file at `path`, and creates it if it is missing. Its folder must exist.
     ///
     /// # Errors
     ///
-    /// When the file is no database, that of another program, or cannot be written: the error names it, with the next
-    /// step. [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked) when another program keeps it locked.
+    /// If the file is not a database, belongs to another program, or cannot be written; the error names the file and
+    /// the next step. [`ErrorKind::Locked`](agent_checkpoint::ErrorKind::Locked) if another program keeps it locked.
     pub fn open(path: impl AsRef<Path>) -> Result<SqliteStore> {
         let store = SqliteStore::of(Database::new(path.as_ref(), false)?);
         store.database.prepare()?;
         Ok(store)
     }
 
-    /// The same, for reading only: nothing is made, and every write is
-    /// [`ErrorKind::ReadOnly`](agent_checkpoint::ErrorKind::ReadOnly). A database that is not there yet is an empty one.
+    /// Opens the database for reading only. No file is created, and every write fails with
+    /// [`ErrorKind::ReadOnly`](agent_checkpoint::ErrorKind::ReadOnly). A missing database reads as an empty one.
     ///
     /// # Errors
     ///
-    /// When there is no working folder that a relative path could begin at. All else shows with the first read.
+    /// If `path` is relative and there is no working folder. Any other problem is reported by the first read.
     pub fn read_only(path: impl AsRef<Path>) -> Result<SqliteStore> {
         Ok(SqliteStore::of(Database::new(path.as_ref(), true)?))
     }
@@ -79,21 +79,21 @@ impl SqliteStore {
         self
     }
 
-    /// Sets how much history is kept. Default the newest ten states of each checkpoint.
+    /// Sets how much history is kept. The default is the newest ten states of each checkpoint.
     #[must_use]
     pub fn with_history(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Sets the largest document that is read or written, in bytes. Default 16 MiB.
+    /// Sets the largest document that is read or written, in bytes. The default is 16 MiB.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets how long a call waits for other writers, of this store and all its clones. Default 10 s.
+    /// Sets how long a call of this store or a clone waits for other writers. The default is 10 s.
     #[must_use]
     pub fn with_lock_timeout(self, timeout: Duration) -> Self {
         self.database.set_lock_timeout(timeout);
@@ -138,12 +138,12 @@ impl SqliteStore {
         written.map_err(|error| error.with_key(key))
     }
 
-    /// Checks what a writer shows.
+    /// Checks the fence of a writer.
     pub(crate) fn check_fence(&self, row: &KeyRow, fence: Option<Fence>) -> Result<()> {
         Claim::check(row.claim()?.as_ref(), fence, self.now())
     }
 
-    /// A key of a page, with its document while there is room.
+    /// A key of a page, with its document while `room` (in bytes) lasts.
     fn listed(&self, key: Key, row: &KeyRow, room: &mut u64) -> Listed {
         let mut listed = Listed::from(key).with_ledger(ListedLedger::of_lines(row.ledger));
         listed.version = row.version();
@@ -151,7 +151,7 @@ impl SqliteStore {
         let Some(left) = present.and_then(|present| room.checked_sub(present.bytes)) else {
             return listed;
         };
-        // What cannot be read has its error in `load`.
+        // If one of them cannot be read, `load` reports the error.
         match (self.stored(row), row.claim()) {
             (Ok(Some(stored)), Ok(claim)) => {
                 *room = left;
@@ -178,7 +178,7 @@ impl SqliteStore {
             return Ok(saved);
         }
         let id = row.id(connection, key)?;
-        // An archive ends the task, although there are no archives here.
+        // An archive ends the task, although this store keeps no archives.
         if put.begins_task(saved.outcome) {
             rows::clear_dropped(connection, id)?;
             row.end_task();
@@ -193,7 +193,7 @@ impl SqliteStore {
         Ok(saved)
     }
 
-    /// Makes a text the present one. What it replaces is in the history, unless that is skipped.
+    /// Makes a text the present one. The replaced text stays in the history, unless that is skipped.
     pub(crate) fn replace(
         &self,
         connection: &Connection,
@@ -252,7 +252,7 @@ impl CheckpointStore for SqliteStore {
             Claim::check_forget(claim.as_ref(), options.fence(), self.now())?;
             row.forget(connection, claim.as_ref())
         })?;
-        // Also where nothing was there: who removed it may not have come to this.
+        // Even if there was nothing to remove: an earlier call may have removed the rows and died before this.
         self.database.empty_log()?;
         Ok(was_there)
     }
@@ -261,12 +261,12 @@ impl CheckpointStore for SqliteStore {
         self.database.read(|connection| {
             let prefix = query.prefix.as_deref().unwrap_or_default();
             let after = query.after.as_ref().map_or("", Key::as_str);
-            // One more than is wanted tells whether there is another page.
+            // Ask for one more than is wanted, to see whether there is another page.
             let enough = query
                 .limit
                 .map_or(usize::MAX, |limit| limit.saturating_add(1));
             let (mut all, mut foreign) = (Vec::new(), Vec::new());
-            // One document of the largest size, or many small ones.
+            // Room for one document of the largest size, or for many small ones.
             let mut room = if query.documents { self.max_bytes } else { 0 };
             let only = query.keys.as_ref();
             rows::list(connection, (prefix, after), only, room, |name, row| {
@@ -404,7 +404,7 @@ impl Claims for SqliteStore {
         self.write(key, |connection| {
             let mut row = self.find(connection, key, Wanted::Present)?;
             let claim = match row.claim() {
-                // Whoever may take the key from any owner takes it from one that cannot be read.
+                // A take-over may replace any claim, even one that cannot be read.
                 Err(_) if change.takes_over() => {
                     let mut claim = change.apply(None, self.now())?;
                     claim.fence = row.next_fence();

@@ -1,11 +1,11 @@
-//! Whose turn it is to write, among the threads that use one store.
+//! Turns of the threads of one store to write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A line of writers: served in the order in which they came, so that none waits for ever, and each is served the moment
-/// the one before is done. SQLite lets one write at a time, and a waiter that only asks it again and again finds out later.
+/// A queue of writers. Each writer is served in order of arrival, as soon as the one before it is done, so none waits
+/// forever. SQLite allows one write at a time, and a waiter that only polls it finds out later.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     line: Mutex<Line>,
@@ -14,7 +14,7 @@ pub(crate) struct Turn {
 #[derive(Debug, Default)]
 struct Line {
     next: u64,
-    /// The first has its turn. Each is woken apart: all but the next would have to wait again.
+    /// The first one has its turn. Each has its own condition variable, so that only the next one is woken.
     waiting: VecDeque<(u64, Arc<Condvar>)>,
 }
 
@@ -27,18 +27,18 @@ pub(crate) struct Held<'t> {
 
 impl Turn {
     fn line(&self) -> MutexGuard<'_, Line> {
-        // A line is whole at every point where a panic could come, so a poisoned lock is no harm.
+        // A panic cannot leave the line half changed, so a poisoned lock is harmless.
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn; `None` if it has not come by then.
+    /// Waits for the turn; `None` if it has not come at `until`.
     pub(crate) fn wait(&self, until: Instant) -> Option<Held<'_>> {
         let mut line = self.line();
         let number = line.next;
         line.next += 1;
         let moved = Arc::new(Condvar::new());
         line.waiting.push_back((number, Arc::clone(&moved)));
-        // From here on the place in the line is given back however this ends.
+        // From here on, dropping `held` gives up the place in the line.
         let held = Held { turn: self, number };
         while line.waiting.front().map(|(first, _)| *first) != Some(number) {
             let left = until.saturating_duration_since(Instant::now());

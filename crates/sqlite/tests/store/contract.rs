@@ -1,4 +1,4 @@
-//! The contract of `CheckpointStore`, as the testkit has it.
+//! The contract of `CheckpointStore`, checked by the testkit.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 
 use super::{key, numbered};
 
-/// What is done with a key.
+/// An action on a key.
 #[derive(Clone, Debug)]
 enum Act {
     Put(u8),
@@ -49,7 +49,7 @@ fn act() -> impl Strategy<Value = Act> {
 const KEYS: [&str; 3] = ["a", "B/2", "c d"];
 
 fn put(number: u8) -> Put {
-    // What no type of ours has, and spellings of its own.
+    // Members that none of our types has, with unusual spellings.
     let text = format!("{{\"n\": {number}.0,\r\n\t\"unknown\": [1e3, \"\\u00e4\"]}}\n");
     Put::new(Document::from_text(text).unwrap())
 }
@@ -83,12 +83,13 @@ fn perform(store: &dyn CheckpointStore, name: &str, act: &Act, number: u64) {
     store.put(key, put).unwrap();
 }
 
-/// All that a copy must keep of a key.
+/// Everything of a key that a copy must preserve.
 #[derive(Debug, PartialEq)]
 struct View {
     text: String,
     fingerprints: Option<String>,
-    /// Newest first: the revision, when it was written in microseconds, whether it is pinned, and of which task.
+    /// Newest first: the revision, the time of the write in microseconds, whether it is pinned, and how many tasks
+    /// ended since.
     past: Vec<(Revision, u128, bool, usize)>,
     dropped: Vec<Dropped>,
     fence: Option<Fence>,
@@ -108,7 +109,7 @@ fn views(store: &dyn CheckpointStore) -> Vec<(String, View)> {
         let mut past = Vec::new();
         for state in states {
             let this = (state.revision.unwrap(), state.tasks_since);
-            // Stores of files list a state once where it follows itself.
+            // A file store lists a state once if the next one is the same.
             if state.pinned || this != newer {
                 past.push((this.0.clone(), micros(state.saved), state.pinned, this.1));
                 newer = this;
@@ -144,8 +145,8 @@ fn files(folder: &Path, durability: Durability) -> FileStore {
     FileStore::with_options(folder.join("files"), options)
 }
 
-/// Has one call to the file system fail. Not that of a time: a pin whose time could not be set shows a later one, which
-/// loses nothing.
+/// Makes one file-system call fail, except calls that set a time: a pin whose time could not be set shows a later time,
+/// which loses nothing.
 struct Nth {
     left: Option<usize>,
 }
@@ -164,7 +165,7 @@ impl Watch for Nth {
     }
 }
 
-/// Runs until this call fails, from 0, and says whether it came to that.
+/// Makes the call with this number (from 0) fail during `run`. Returns whether `run` reached that call.
 fn fail_call(number: usize, run: impl FnOnce()) -> bool {
     let left = Some(number);
     let nth = Rc::new(RefCell::new(Nth { left }));
@@ -184,7 +185,7 @@ proptest! {
         for (number, (at, act)) in (0..).zip(&acts) {
             perform(&source, KEYS[*at], act, number);
         }
-        // Fingerprints may be gone at any time, as when the call fails that writes them.
+        // Fingerprints may be missing at any time, for example when the call that writes them failed.
         let has_failed = !fails.is_empty();
         let views = |store: &dyn CheckpointStore| {
             let mut views = views(store);
@@ -237,7 +238,7 @@ fn a_copy_goes_on_whichever_of_its_calls_failed() {
     let expected = without_fingerprints(&source);
     for number in 0.. {
         let folder = tempfile::tempdir().unwrap();
-        // All but the syncs, which the test above has fail too.
+        // All calls but the syncs, which the test above makes fail.
         let files = files(folder.path(), Durability::None);
         let failed = fail_call(number, || drop(copied(&source, &files)));
         let report = copied(&source, &files).unwrap();
@@ -302,7 +303,7 @@ fn what_is_claimed_or_another_in_the_target_is_refused_by_name_and_nothing_of_it
     assert_eq!(to.states(&key("begun")).unwrap(), before);
     assert!(to.load(&key("claimed")).unwrap().is_none());
 
-    // The owner goes on in the source; in the target it has nothing.
+    // The owner keeps its claim in the source and has none in the target.
     let all = CopyOptions::new().include_claimed().with_prefix("cl");
     assert_eq!(copy(&from, &to, &all, &mut |_| {}).unwrap().copied, 1);
     let old = to.put(&key("claimed"), numbered(9).with_fence(claim.fence));
@@ -327,7 +328,7 @@ fn a_target_that_keeps_fewer_states_has_the_newest_and_what_is_pinned() {
     let past = to.states(&key("a")).unwrap();
     assert_eq!(past.len(), 1 + 5 + 1);
     assert!(past[6].pinned && past[6].revision == oldest.revision);
-    // Another history under the same document is not taken for a copy.
+    // The same document with another history is not taken for a copy.
     to.pin(&key("a"), &past[3].id, true).unwrap();
     let report = copied(&from, &to).unwrap();
     assert!(matches!(report.refused[..], [ref error] if error.code() == "conflict"));
@@ -347,7 +348,7 @@ fn what_a_store_cannot_keep_is_refused_and_not_dropped() {
     let documents = CopyOptions::new().skip_history();
     assert_eq!(copy(&from, &to, &documents, &mut |_| {}).unwrap().copied, 1);
 
-    // An earlier state that is damaged is told, and all else is copied.
+    // A damaged earlier state is reported, and everything else is copied.
     let from = files(folder.path(), Durability::Full);
     for number in 1..4 {
         from.put(&key("a"), numbered(number)).unwrap();

@@ -22,7 +22,7 @@ fn child_fills_its_share() {
     let store = SqliteStore::open(given.folder.join("a.db")).unwrap();
     store.put(&key("a"), numbered(0)).unwrap();
     let (mut last, mut refused) = (0, 0);
-    // Small and large ones, until both have been refused and taken.
+    // Small and large saves, until both kinds have been refused and accepted.
     for number in 1..60 {
         let put = match number % 3 {
             0 => numbered(number),
@@ -51,7 +51,7 @@ fn child_fills_its_share() {
     println!("CHILD {refused}");
 }
 
-/// The shell takes the signal away, so that a write beyond the limit fails instead.
+/// The shell ignores the signal, so that a write beyond the limit fails instead of ending the process.
 #[cfg(unix)]
 #[test]
 fn a_save_for_which_there_is_no_room_changes_nothing_and_the_next_one_works() {
@@ -140,13 +140,13 @@ fn child_saves_until_one_is_refused() {
         if let Err(error) = store.put(&key("a"), numbered(number)) {
             assert_eq!(number_at(&store, "a"), number.checked_sub(1));
             say(&format!("{} {}", error.code(), number));
-            // As killed: the log stays as it is.
+            // As if killed: the log stays as it is.
             std::process::abort();
         }
     }
 }
 
-/// A log may have the whole of a save that was refused because it could not be synced.
+/// The log may hold a complete save that was refused because it could not be synced.
 #[test]
 fn a_save_that_could_not_be_synced_does_not_come_back_after_a_restart() {
     for (which, code) in [("6", "io"), ("6+", "not-durable")] {

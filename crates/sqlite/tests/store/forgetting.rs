@@ -1,4 +1,4 @@
-//! What is left in the files of a task that was forgotten.
+//! What remains in the files of a forgotten task.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{files_in, key};
 
 const TASKS: usize = 40;
 
-/// What the texts of a task have in them, over and over.
+/// The mark that the texts of a task repeat.
 fn mark(task: usize) -> String {
     format!("<of task {task}>")
 }

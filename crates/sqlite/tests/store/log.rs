@@ -1,4 +1,4 @@
-//! What a loss of power may leave of the log: everything behind the last sync is lost, cut or garbled.
+//! What a power loss may leave of the log: everything behind the last sync is lost, cut or garbled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const HEADER: usize = 32;
 const FRAME: usize = 24 + 4096;
 const SAVES: usize = 6;
 
-/// The files as they were when a save was acknowledged. The index (`-shm`) is never synced, and is made anew.
+/// The files at the time when a save was acknowledged. The index (`-shm`) is never synced; SQLite rebuilds it.
 struct Image {
     database: Vec<u8>,
     log: Vec<u8>,
@@ -42,7 +42,7 @@ fn log_of(path: &Path) -> PathBuf {
     format!("{}-wal", path.display()).into()
 }
 
-/// By another process: SQLite's locks on a file end when its own process closes that file anywhere.
+/// Read by another process: SQLite's locks on a file end when its own process closes that file anywhere.
 fn bytes_of(path: &Path) -> Vec<u8> {
     let read = std::process::Command::new("cat")
         .arg(path)
@@ -107,7 +107,7 @@ fn whatever_is_lost_behind_the_last_sync_no_acknowledged_save_is() {
                 tried += 1;
             }
         }
-        // The check can fail: without its last frame an acknowledged save is lost.
+        // Counter-check: without its last frame an acknowledged save is lost.
         if number > 0 && fence.is_none() {
             let store = acknowledged.open(elsewhere.path(), &next.log[..begin - FRAME]);
             assert_eq!(number_at(&store, "a"), Some(number as u64 - 1));

@@ -1,4 +1,4 @@
-//! The store in a SQLite database: the contract of every store, and what is its own.
+//! The store in a SQLite database: the contract of every store, and the behaviour that only this one has.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -43,7 +43,7 @@ fn number_at(store: &SqliteStore, name: &str) -> Option<u64> {
     store.load(&key(name)).unwrap().as_ref().map(number_of)
 }
 
-/// Adds one.
+/// Increments the number in a document.
 fn count(store: &SqliteStore, name: &str) {
     let counted = store.transact(&key(name), |stored| {
         let number = stored.map_or(0, number_of);
@@ -52,7 +52,7 @@ fn count(store: &SqliteStore, name: &str) {
     counted.unwrap();
 }
 
-/// What is in a folder, by name.
+/// The names of the files in a folder.
 fn files_in(folder: &Path) -> Vec<String> {
     let files = std::fs::read_dir(folder).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());

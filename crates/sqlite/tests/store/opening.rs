@@ -1,4 +1,4 @@
-//! What a path may lead to, and who may open it at the same time.
+//! Which paths a store opens, and which programs may open one at the same time.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn a_store_that_only_reads_makes_nothing_wherever_it_looks() {
     assert_eq!(number_at(&reader, "a"), Some(1), "of a file without a log");
     assert_eq!(files_in(folder.path()), ["a #1?.db"]);
 
-    // A writer that comes is seen, also by one that took the file as unchanging.
+    // A new writer is seen even by a store that read the file as immutable.
     let writer = SqliteStore::open(&path).unwrap();
     writer.put(&key("a"), numbered(2)).unwrap();
     assert_eq!(number_at(&reader, "a"), Some(2));
@@ -74,7 +74,7 @@ fn a_log_without_its_index_is_an_error_for_one_that_only_reads() {
     assert_eq!(number_at(&writer, "a"), Some(1));
 }
 
-/// The error of an opening, which must leave what is there as it is.
+/// The error of an open, which must leave the file unchanged.
 fn refused(path: &Path) -> String {
     let before = fs::read(path).ok();
     let read = SqliteStore::read_only(path).unwrap().load(&key("a"));
@@ -152,7 +152,7 @@ fn a_link_leads_to_the_same_database_and_a_second_name_to_none() {
     assert!(SqliteStore::open(at("dangling.db")).is_err());
 }
 
-/// As another user than root, who may write everywhere.
+/// Runs as a user other than root, because root may write everywhere.
 #[cfg(unix)]
 #[test]
 fn a_place_that_may_not_be_written_is_named_with_the_reason() {
@@ -199,7 +199,7 @@ fn a_place_that_may_not_be_written_is_named_with_the_reason() {
             eprintln!("SKIPPED a_place_that_may_not_be_written (every user may write here)");
         }
         Ok(said) => assert!(said.contains("CHILD done"), "{said}{errors}"),
-        // The program itself lies where another user may not look.
+        // The test program lies where another user has no access.
         Err(error) => eprintln!("SKIPPED a_place_that_may_not_be_written ({error})"),
     }
 }
@@ -212,7 +212,7 @@ fn what_a_newer_program_laid_out_is_read_and_not_written() {
     store.put(&key("a"), numbered(1)).unwrap();
     let other = Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", 9).unwrap();
-    // The store that is open already finds it, too.
+    // The store that was open already notices it, too.
     for store in [store, SqliteStore::open(&path).unwrap()] {
         assert_eq!(number_at(&store, "a"), Some(1));
         let newer = ErrorKind::NewerLayout { found: 9, known: 2 };
@@ -287,7 +287,7 @@ fn of_many_that_make_one_database_all_use_the_same() {
     }
 }
 
-/// An open file goes on living without a name, and what is written there is lost.
+/// An open file stays alive without a name, and what is written to it is lost.
 #[cfg(unix)]
 #[test]
 fn a_database_that_was_removed_is_made_anew_and_none_is_written_that_nobody_finds() {
@@ -403,7 +403,7 @@ fn a_save_into_a_log_that_was_removed_is_refused_and_what_it_had_is_kept() {
     }
 }
 
-/// Another connection is made while the first is in use.
+/// Another connection is opened while the first is in use.
 #[cfg(unix)]
 #[test]
 fn a_database_that_was_replaced_in_the_middle_of_a_save_is_not_mixed_with_the_log_either() {
@@ -423,7 +423,7 @@ fn a_database_that_was_replaced_in_the_middle_of_a_save_is_not_mixed_with_the_lo
     assert_eq!(fs::read(at("a.db")).unwrap(), copy);
 }
 
-/// What others wrote into a log of their own is newer.
+/// What other programs wrote into a new log is newer.
 #[cfg(unix)]
 #[test]
 fn a_log_that_was_removed_is_not_written_over_what_came_after_it() {

@@ -20,7 +20,7 @@ fn readers_wait_for_no_decision() {
     let folder = tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("a.db")).unwrap();
     store.put(&key("k0"), numbered(40)).unwrap();
-    // A decision takes its time; whoever reads meanwhile, what was there before.
+    // A decision may take a while; readers see the old state meanwhile.
     let began = Instant::now();
     let saved = store.transact(&key("k0"), |_| {
         for _ in 0..10 {
@@ -56,7 +56,7 @@ fn a_writer_that_waits_too_long_gets_the_store_s_own_error() {
     other.put(&key("b"), numbered(1)).unwrap();
 }
 
-/// With one reader or another at any time, SQLite by itself only ever adds to the log.
+/// While there is always some reader, SQLite by itself only appends to the log.
 #[test]
 fn the_log_stays_small_also_while_there_are_always_readers() {
     let folder = tempdir().unwrap();
@@ -85,7 +85,7 @@ fn the_log_stays_small_also_while_there_are_always_readers() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
-    // It would be over 90 MB. Where a busy machine lets a reader sleep on, one try in 16 MB may fail.
+    // Without restarts it would be over 90 MB. On a busy machine a sleeping reader may make one attempt in 16 MB fail.
     let log = folder.path().join("a.db-wal").metadata().unwrap().len();
     assert!(log < 40 << 20, "{log} bytes");
 }
@@ -143,7 +143,7 @@ fn child_writes_with_a_fence() {
     }
 }
 
-/// The owner is stopped at any point, also in the middle of a save, and goes on after another has its task.
+/// The owner is stopped at any point, even in the middle of a save, and continues after another agent has its task.
 #[cfg(unix)]
 #[test]
 fn an_owner_that_was_stopped_never_writes_after_a_take_over() {
@@ -167,7 +167,7 @@ fn an_owner_that_was_stopped_never_writes_after_a_take_over() {
         signal(&child, "-STOP");
         let new = loop {
             match store.claim(&key("a"), &request("new").taking_over()) {
-                // It was stopped in a save: it has the lock until it goes on, or is killed.
+                // It was stopped in a save and holds the lock until it continues or is killed.
                 Err(error) if matches!(error.kind(), ErrorKind::Locked { .. }) => {
                     signal(&child, "-CONT");
                     std::thread::sleep(Duration::from_millis(2));
@@ -222,7 +222,7 @@ fn of_writers_that_are_killed_no_acknowledged_save_is_lost_and_no_history_has_a_
                 |line: &String| Some(line.strip_prefix(key.as_str())?.trim().parse().unwrap());
             let acknowledged: u64 = said.iter().filter_map(of_key).next_back().unwrap();
             let found = number_at(&store, key.as_str()).unwrap();
-            // The save that was not acknowledged may be there, too.
+            // A save that was not acknowledged may be there, too.
             assert!(
                 found == acknowledged || found == acknowledged + 1,
                 "{key}: {acknowledged} was acknowledged, and {found} is there"
@@ -233,7 +233,7 @@ fn of_writers_that_are_killed_no_acknowledged_save_is_lost_and_no_history_has_a_
     }
 }
 
-/// The history goes back without a hole from the present state.
+/// Asserts that the history reaches back from the present state without a gap.
 fn assert_whole(store: &SqliteStore, key: &Key, present: u64, saves: u64) {
     let states = store.states(key).unwrap();
     let numbers: BTreeSet<u64> = states

@@ -1,4 +1,4 @@
-//! How often a save waits for the disk, and how much it reads, counted in its system calls: this very program, started again under strace.
+//! Counts the syncs and the reads of a save in its system calls: this program runs itself again under strace.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::{key, numbered};
 const CHILD: &str = "AGENT_CHECKPOINT_SQLITE_SYNCS_CHILD";
 const SAVES: u64 = 20;
 
-/// Shows up in the trace, and does nothing else.
+/// Leaves a mark in the trace and does nothing else.
 fn mark(name: &str) {
     let _none = std::fs::metadata(Path::new("/agent-checkpoint-mark").join(name));
 }
@@ -59,7 +59,7 @@ fn child_saves() {
         store.put(&key, Put::new(document.unwrap())).unwrap();
     }
     let past = store.states(&key).unwrap().swap_remove(1).id;
-    // Stores that have nothing in memory yet.
+    // Stores with empty caches.
     let opened = || SqliteStore::open(folder.join("a.db")).unwrap();
     let (one, two) = (opened(), opened());
     mark("large put");
@@ -105,7 +105,7 @@ fn a_save_waits_for_the_disk_once_and_one_that_changes_nothing_never() {
     let (first, rest) = counts.split_first().unwrap();
     assert!(first.1 >= 1, "the first save syncs the log's header, too");
     let wanted = |name: &str| usize::from(!matches!(name, "unchanged" | "load" | "readers"));
-    // A log of a thousand pages is moved into the database.
+    // At a thousand pages the log is moved into the database.
     let filling = rest
         .iter()
         .position(|(name, _)| *name == "filling")

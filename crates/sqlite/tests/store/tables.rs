@@ -1,4 +1,4 @@
-//! What another program left in the tables.
+//! Changes to the tables by another program.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn a_document_whose_row_is_missing_is_an_error_and_not_a_key_without_one() {
     assert_eq!(loaded.code(), "unreadable", "{loaded}");
     let saved = store.put(&key("a"), numbered(2)).unwrap_err();
     assert_eq!(saved.code(), "unreadable", "{saved}");
-    // As the error says.
+    // The remedy that the error names.
     other.execute("UPDATE keys SET present = NULL", []).unwrap();
     assert_eq!(number_at(&store, "a"), None);
     store.put(&key("a"), numbered(2)).unwrap();
