@@ -1,8 +1,8 @@
-//! What save, load, list and claim cost beside the same requests sent bare through the same driver.
-//! `cargo bench -p agent-checkpoint-postgres`.
+//! Measures save, load, list and claim against the same requests, sent bare through the same driver. `cargo bench -p
+//! agent-checkpoint-postgres`.
 //!
-//! `cargo bench -p agent-checkpoint-postgres -- load` runs only the parts with that word in their names. Needs a PostgreSQL that is
-//! installed, of which it starts a server of its own.
+//! `cargo bench -p agent-checkpoint-postgres -- load` runs only the parts with that word in their names. Needs an
+//! installed PostgreSQL; the bench starts its own server.
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ use cluster::{Cluster, fresh_schema};
 use measure::work::checkpoint;
 use measure::{Contender, compare};
 
-/// Keys that there are, and how many of them a page has.
+/// The number of keys, and of keys per page.
 const KEYS: usize = 1000;
 const PAGE: usize = 256;
 
@@ -54,7 +54,7 @@ fn main() {
 
 fn server() -> &'static Cluster {
     static SERVER: OnceLock<Cluster> = OnceLock::new();
-    // The server shows the requests of others as long as they are.
+    // The server shows the requests of other sessions in full.
     SERVER.get_or_init(|| Cluster::start_with("track_activity_query_size=16384"))
 }
 
@@ -66,7 +66,7 @@ fn text() -> String {
     serde_json::to_string_pretty(&checkpoint()).unwrap()
 }
 
-/// The document as it shall be in this round.
+/// The document as it is saved in this round.
 fn changed(text: &str, round: usize) -> Document {
     let mut document = Document::from_text(text.to_owned()).unwrap();
     document.set("/phase", &format!("phase {round}")).unwrap();
@@ -83,7 +83,7 @@ fn filled(schema: &str) -> PostgresStore {
     store.with_connections(64)
 }
 
-/// The last request of the one store there is with this schema, as the server knows it.
+/// The last request of the only store with this schema, as the server reports it.
 fn last_request(of: &str) -> String {
     let sql = "SELECT query FROM pg_stat_activity WHERE application_name = 'agent-checkpoint' AND query LIKE $1 \
                ORDER BY state_change DESC LIMIT 1";
@@ -120,7 +120,7 @@ impl Requests {
     }
 }
 
-/// A client without the store: its own connection, on a runtime that all of them share, as programs have it.
+/// A client without the store. It has its own connection, on a runtime that all clients share, as in a typical program.
 struct Bare {
     runtime: Handle,
     client: Client,
@@ -172,7 +172,7 @@ impl Bare {
         self.query(&self.present, &[&key.as_str(), &i32::MAX])
     }
 
-    /// With a text another state, else another claim.
+    /// Writes a new state if there is a text, otherwise a new claim.
     fn write(&self, key: &Key, text: Option<&[u8]>) {
         let name = key.as_str();
         let rows = match text {
@@ -184,7 +184,7 @@ impl Bare {
         let (version, last, task): (i64, i64, i64) = (row.get(2), row.get(5), row.get(6));
         let new = text.map(|_| last + 1);
         let last = new.unwrap_or(last);
-        // The entries of the history that are beyond the tenth.
+        // The entries of the history after the tenth.
         let numbers = rows.iter().map(|row| row.get::<_, i64>(10));
         let removed: Vec<i64> = numbers.skip(10).collect();
         let claim = "{\"owner\":\"bench\",\"fence\":1800000000000,\"since\":\"2026-01-01T00:00:00Z\",\
@@ -238,7 +238,7 @@ impl Bare {
     }
 }
 
-/// What each of so many clients does once, at the same time as the others.
+/// Runs `call` a number of times in each client, all clients at the same time.
 fn at_once(clients: usize, times: usize, call: impl Fn(usize, usize) + Sync) -> Duration {
     let start = Barrier::new(clients + 1);
     let (start, call) = (&start, &call);
@@ -258,7 +258,7 @@ fn at_once(clients: usize, times: usize, call: impl Fn(usize, usize) + Sync) -> 
     })
 }
 
-/// One kind of request with each number of clients, each of which has keys of its own.
+/// Measures one kind of request with each number of clients. Each client has its own keys.
 fn contest(
     what: &str,
     rounds: usize,
@@ -275,7 +275,7 @@ fn contest(
     for clients in [1, 8, 64] {
         let times = (32 / clients).max(2);
         let number = |round: usize, time: usize| round * times + time;
-        // Twice, to show how far two equal things differ.
+        // Measured twice, to show how far two equal things differ.
         let bare_call = |n: usize| {
             at_once(clients, times, |client, time| {
                 bare_call(&bare[client], &key(client * 8 + time % 8), number(n, time));
@@ -329,7 +329,7 @@ fn list(_: &Path) {
         &format!("list of a page of {PAGE}"),
         40,
         |bare, _, _| {
-            // Whoever lists looks at the names and versions.
+            // A listing reads the names and versions.
             let values =
                 |row: &Row| -> (String, i64, Option<i64>) { (row.get(0), row.get(1), row.get(2)) };
             let rows: Vec<_> = bare.list().iter().map(values).collect();

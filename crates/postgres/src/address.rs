@@ -1,4 +1,4 @@
-//! Connection strings, as the other programs for PostgreSQL take them.
+//! Connection strings, in the syntax that other PostgreSQL programs accept.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use tokio_postgres::config::Host;
 use crate::failure::wrong;
 use crate::tls::{Encryption, Mode};
 
-/// Where a server's socket is on most systems.
+/// The folder of a server's socket on most systems.
 const SOCKETS: &str = "/var/run/postgresql";
 
-/// The driver's time without a word after which it asks whether the server is there, and this store's.
+/// The driver's default idle time before TCP keepalives, and the shorter default of this store.
 const USUAL_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The settings in a connection string. What it leaves open is taken from the environment, as `psql` does.
+/// The settings in a connection string. Missing ones are taken from the environment, as `psql` does.
 pub(crate) fn parse(text: &str) -> Result<(Config, Encryption)> {
     parse_with(text, |name| std::env::var(name).ok())
 }
@@ -28,14 +28,14 @@ fn parse_with(
 ) -> Result<(Config, Encryption)> {
     let variable = |name| variable(name).filter(|value| !value.is_empty());
     let (text, mode, root) = take_tls(text);
-    // The cause is not shown: it may quote a part of a password.
+    // The cause is not passed on: it may quote a part of a password.
     let mut config: Config = text.parse().map_err(|_| {
         wrong(
             "this is no connection string; write `postgres://USER@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`, with \
              settings that this store knows, and anything but letters and digits in a password as `%` and two digits",
         )
     })?;
-    // An `@` in a password that is not escaped ends it, and the rest of it would be a host, which messages name.
+    // An unescaped `@` in a password ends it; the rest of the password would become a host, which messages name.
     let has_at = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
     if config.get_hosts().iter().any(has_at) {
         return Err(wrong(
@@ -74,7 +74,7 @@ fn parse_with(
     let mode = mode.or_else(|| variable("PGSSLMODE"));
     let root = root.or_else(|| variable("PGSSLROOTCERT"));
     let encryption = encryption(&mut config, mode, root)?;
-    // A server that is gone without a word is found out in less time than the system's two hours.
+    // A server that vanished silently is noticed within seconds instead of the system's two hours.
     if config.get_keepalives_idle() == USUAL_IDLE {
         config.keepalives_idle(IDLE);
     }
@@ -97,13 +97,14 @@ fn encryption(
     let mode = mode.ok_or_else(|| {
         wrong("sslmode and PGSSLMODE are one of disable, allow, prefer, require, verify-ca and verify-full")
     })?;
-    // An address is the name that its certificate must have where there is no other.
+    // Without a host name, the certificate must name the address.
     if config.get_hosts().is_empty() {
         for address in config.get_hostaddrs().to_vec() {
             config.host(address.to_string());
         }
     }
-    // A socket does not leave the machine. Where there is an address, that is what is connected to, whatever the host is.
+    // A Unix socket does not leave the machine. If there is an address (`hostaddr`), the driver connects to it,
+    // whatever the host is.
     let is_network = |host: &Host| matches!(host, Host::Tcp(_));
     let is_remote = !config.get_hostaddrs().is_empty() || config.get_hosts().iter().any(is_network);
     match is_remote {
@@ -112,7 +113,7 @@ fn encryption(
     }
 }
 
-/// Takes `sslmode` and `sslrootcert` out of a connection string, of which the driver knows only a part.
+/// Removes `sslmode` and `sslrootcert` from a connection string, because the driver knows only some of their values.
 fn take_tls(text: &str) -> (String, Option<String>, Option<String>) {
     let (mut mode, mut root) = (None, None);
     let mut takes = |name: &str, value: &str| {
@@ -152,7 +153,7 @@ fn take_tls(text: &str) -> (String, Option<String>, Option<String>) {
     (kept, mode, root)
 }
 
-/// The first of the settings `name=value name='value'`, and what follows it; `None` also where it is not one.
+/// The first setting of `name=value name='value'`, and the text after it; `None` if there is none.
 fn first_setting(text: &str) -> Option<(&str, String, &str)> {
     let (name, behind) = text.split_once('=')?;
     let behind = behind.trim_start();
@@ -175,7 +176,7 @@ fn first_setting(text: &str) -> Option<(&str, String, &str)> {
     Some((name.trim(), value, letters.as_str()))
 }
 
-/// How the server is named in messages: without the password.
+/// The name of the server in messages, without the password.
 pub(crate) fn shown(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
@@ -275,7 +276,7 @@ mod tests {
             ("host=h", "disable", never),
             ("host=h sslmode=prefer", "disable", prefers),
             ("host=h sslmode=disable", "verify-full", never),
-            // A socket does not leave the machine.
+            // A Unix socket does not leave the machine.
             #[cfg(unix)]
             ("host=/tmp", "require", never),
             #[cfg(unix)]

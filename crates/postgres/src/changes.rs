@@ -1,4 +1,4 @@
-//! Which keys were written, told by the server.
+//! Notifications of the keys that were written, sent by the server.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::failure::{Failure, Step};
 use crate::io::wait;
 use crate::server::Server;
 
-/// The keys that are written from now on, by stores that [notify](crate::PostgresStore::notify_changes).
+/// The keys that are written from now on by stores that [notify](crate::PostgresStore::notify_changes).
 pub(crate) struct Listening {
     keys: Receiver<String>,
-    /// Its thread has the connection.
+    /// Its thread drives the connection.
     server: Arc<Server>,
-    /// The connection ends with it.
+    /// Dropping it ends the connection.
     _client: Client,
 }
 
@@ -44,7 +44,7 @@ impl Listening {
                 }
             }
         })?;
-        // The schema's name has no character that means anything in quotes.
+        // The schema's name has no character with a meaning inside quotes.
         let listen = format!("LISTEN \"{}\"", server.schema());
         wait(client.batch_execute(&listen), until)??;
         Ok(Listening {
@@ -61,7 +61,7 @@ impl Listener for Listening {
         loop {
             let left = timeout.saturating_sub(began.elapsed());
             match self.keys.recv_timeout(left) {
-                // Any program may notify, and not every text is a key.
+                // Any program may send notifications, so the text need not be a key.
                 Ok(name) => {
                     if let Ok(key) = Key::new(name) {
                         return Ok(Some(key));

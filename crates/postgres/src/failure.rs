@@ -1,4 +1,4 @@
-//! What fails below the store, as the errors that the library has.
+//! Failures below the store, turned into errors of the library.
 
 use std::error::Error as _;
 use std::io;
@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 pub(crate) enum Failure {
     /// The server refused, or the connection broke.
     Driver(tokio_postgres::Error),
-    /// The server said nothing for too long.
+    /// The server did not answer in time.
     NoAnswer,
     /// A rule of the store.
     Rule(Error),
@@ -30,7 +30,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a step of the store returns.
+/// The result of a step of the store.
 pub(crate) type Step<T> = Result<T, Failure>;
 
 impl Failure {
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Whether the server was gone, so that what it was asked last may have been done or not.
+    /// Whether the connection was lost, so that the last request may or may not have been done.
     pub(crate) fn is_lost(&self) -> bool {
         let error = match self {
             Failure::Driver(error) => error,
@@ -49,7 +49,7 @@ impl Failure {
             Failure::Rule(_) => return false,
         };
         match error.code().map(SqlState::code) {
-            // The server says so before it ends the connection.
+            // The server sends one of these codes before it ends the connection.
             Some(code) => code.starts_with("08") || code.starts_with("57P") || code == "25P03",
             None if is_of_tls(error) => false,
             None => error.is_closed() || error.source().is_none_or(|cause| cause.is::<io::Error>()),
@@ -61,7 +61,7 @@ impl Failure {
         self.state() == Some(&SqlState::CANNOT_CONNECT_NOW)
     }
 
-    /// Whether the same may succeed when it is tried again.
+    /// Whether the same request may succeed when it is tried again.
     pub(crate) fn is_passing(&self) -> bool {
         let passing = [
             SqlState::T_R_SERIALIZATION_FAILURE,
@@ -71,13 +71,13 @@ impl Failure {
         self.is_lost() || self.state().is_some_and(|state| passing.contains(state))
     }
 
-    /// Whether the tables are not there.
+    /// Whether the tables do not exist.
     pub(crate) fn is_no_table(&self) -> bool {
         let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         self.state().is_some_and(|state| missing.contains(state))
     }
 
-    /// The error of the library, about this server, after this time.
+    /// Turns the failure into an error of the library that names this server. `waited` is how long the call has waited.
     pub(crate) fn into_error(self, address: &str, waited: Duration) -> Error {
         let (code, message) = match (&self, self.state().map(SqlState::code)) {
             (_, Some("55P03" | "57014")) => return locked(waited).with_path(address),
@@ -146,7 +146,7 @@ pub(crate) fn locked(waited: Duration) -> Error {
     })
 }
 
-/// The error where a write may have been made or not.
+/// The error for a write of which it is unknown whether it was made.
 pub(crate) fn not_known(address: &str) -> Error {
     other(
         "outcome-unknown",
@@ -155,7 +155,7 @@ pub(crate) fn not_known(address: &str) -> Error {
     .with_path(address)
 }
 
-/// An error with a code of its own.
+/// An error with a code that only this store uses.
 pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
     let message = message.into();
     Error::new(ErrorKind::Other { code, message })
@@ -166,9 +166,9 @@ pub(crate) fn wrong(message: &str) -> Error {
     other("connection-string", message)
 }
 
-/// Whether encryption is what failed, and not the network below it.
+/// Whether the encryption failed, and not the network below it.
 pub(crate) fn is_of_tls(error: &tokio_postgres::Error) -> bool {
-    // The driver has no other sign of it.
+    // The driver reports this only in the text of the error.
     let is_handshake = error
         .to_string()
         .starts_with("error performing TLS handshake");
@@ -182,8 +182,8 @@ pub(crate) fn is_of_tls(error: &tokio_postgres::Error) -> bool {
     is_handshake && !cause.is_some_and(is_network)
 }
 
-/// Whether a connection may be made where it is encrypted, or where it is not.
+/// Whether an attempt with encryption may succeed after one without it failed, or the other way round.
 pub(crate) fn may_differ(error: &tokio_postgres::Error) -> bool {
-    // The rules of a server for a user (`pg_hba.conf`) may ask for one of the two.
+    // The server's rules for a user (`pg_hba.conf`) may require one of the two.
     is_of_tls(error) || error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
 }

@@ -45,7 +45,7 @@ impl History for PostgresStore {
                 pinned: Some((state.number, pinned)),
                 ..Change::default()
             };
-            // The state that is there now is an entry only while it is pinned.
+            // The current state is an entry only while it is pinned.
             let is_present = row
                 .present()
                 .is_some_and(|present| present.number == state.number);
@@ -87,7 +87,7 @@ impl History for PostgresStore {
         })
     }
 
-    /// Only a store changes the database.
+    /// An edit by another program cannot be told from a save, so there is none to report.
     fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
         Ok(None)
     }

@@ -1,4 +1,4 @@
-//! The thread on which the connections of a store live, and how any other thread waits for them.
+//! The thread that drives the connections of a store, and how other threads wait for it.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use tokio_postgres::{Client, Config, Connection, Socket};
 use crate::failure::{Failure, Step, may_differ};
 use crate::tls::{Encryption, Stream};
 
-/// A thread with a runtime of its own: the caller may be in another runtime, or in none.
+/// A thread with its own runtime, because the caller may be in another runtime or in none.
 #[derive(Debug)]
 pub(crate) struct Io {
     runtime: Handle,
@@ -41,7 +41,7 @@ impl Io {
         })
     }
 
-    /// A new connection, which `drive` keeps going on the thread until it ends.
+    /// Opens a connection. `drive` runs it on the thread until it ends.
     pub(crate) fn connect<F: Future<Output = ()> + Send>(
         &self,
         config: &Config,
@@ -52,11 +52,11 @@ impl Io {
         let (sender, receiver) = sync_channel(1);
         let (config, encryption) = (config.clone(), encryption.clone());
         self.runtime.spawn(async move {
-            // A peer that says nothing is not waited for once the caller has gone on.
+            // Do not wait for a silent peer after the caller has given up.
             let connected = timeout_at(until.into(), connect(config, &encryption)).await;
             match connected {
                 Ok(Ok((client, connection))) => {
-                    // Where nobody waits any more, the connection ends.
+                    // If the caller has given up, the connection ends.
                     if sender.send(Ok(client)).is_ok() {
                         drive(connection).await;
                     }
@@ -77,8 +77,8 @@ impl Io {
     }
 }
 
-/// Tries what `sslmode` allows. Where both ways fail, it is the second failure that counts, unless that only says that this way
-/// is not allowed.
+/// Tries the ways that `sslmode` allows. If both fail, the second failure is returned, unless it only says that this
+/// way is not allowed.
 #[allow(clippy::clone_on_copy, reason = "without TLS it can be copied")]
 async fn connect(
     mut config: Config,
@@ -89,7 +89,7 @@ async fn connect(
         Err(first) => first,
         connected => return connected,
     };
-    // Of several addresses the driver tells the failure of the last one, which may be down.
+    // If there are several addresses, the driver reports the failure of the last one, which may be down.
     let may_hide = first.code().is_none() && has_several_addresses(&config);
     let Some(then) = encryption.then.filter(|_| may_hide || may_differ(&first)) else {
         return Err(first);
@@ -102,7 +102,7 @@ async fn connect(
     })
 }
 
-/// A name may have several.
+/// Whether there may be several addresses. A host name may have more than one.
 fn has_several_addresses(config: &Config) -> bool {
     let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
     let is_name = |host: &Host| matches!(host, Host::Tcp(name) if name.parse::<IpAddr>().is_err());
@@ -117,8 +117,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for an answer in the caller's thread, whatever runtime that is in: all that has to go on meanwhile goes on in the
-/// thread of the connections.
+/// Waits for an answer in the caller's thread, in any runtime or in none. The work itself runs on the thread of the
+/// connections.
 pub(crate) fn wait<T>(answer: impl Future<Output = T>, until: Instant) -> Step<T> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -163,7 +163,7 @@ mod tests {
         assert!(matches!(connected, Err(Failure::NoAnswer)));
         let (mut peer, _) = listener.accept().unwrap();
         peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        // What the store began with, and then the end.
+        // The first bytes of the store, and then the end of the stream.
         assert!(peer.read_to_end(&mut Vec::new()).unwrap() > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! How one goes on from a document that cannot be read, or was deleted.
+//! Recovery of a document that cannot be read or was deleted.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ impl Recover for PostgresStore {
             let until = self.check_fence(row, options.fence)?;
             let mut change = self.go_on(row, &mut recovered)?;
             change.until = until;
-            // Of a key that never was, nothing is kept.
+            // A key that never existed keeps nothing.
             Ok(((row.version() > 0).then_some(change), recovered))
         })?;
         recovered.report(key, began);
@@ -56,7 +56,7 @@ impl PostgresStore {
     }
 }
 
-/// Goes on with nothing: the next document begins a new task.
+/// Leaves the key without a document; the next document begins a new task.
 fn begin_fresh(row: &mut KeyRow, change: &mut Change) {
     let damaged = row.present().filter(|damaged| !damaged.is_pinned);
     change.removed = damaged.map(|damaged| damaged.number).into_iter().collect();

@@ -1,4 +1,4 @@
-//! What the tables have of a key: each statement that reads or writes them.
+//! The rows of a key, and each statement that reads or writes them.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 use crate::failure::{Failure, Step};
 use crate::server::{Session, Values, refuse_newer};
 
-/// Of a key its row, and the present state.
+/// The row of a key and its present state.
 const PRESENT: &str = "
     SELECT t.now, t.layout, c.version, c.writes, c.present, c.last, c.task, c.claim, c.owner, c.fence,
         s.number, s.task, s.is_pinned, s.modified, octet_length(s.text)::bigint,
@@ -21,7 +21,7 @@ const PRESENT: &str = "
     LEFT JOIN checkpoints AS c ON c.name = $1
     LEFT JOIN states AS s ON s.key = c.name AND s.number = c.present";
 
-/// Of a key its row, and all states. A text that is not wanted stays where it is.
+/// The row of a key and all its states. Texts that are not wanted are not read.
 const STATES: &str = "
     SELECT t.now, t.layout, c.version, c.writes, c.present, c.last, c.task, c.claim, c.owner, c.fence,
         s.number, s.task, s.is_pinned, s.modified, octet_length(s.text)::bigint,
@@ -31,8 +31,8 @@ const STATES: &str = "
     LEFT JOIN states AS s ON s.key = c.name
     ORDER BY s.number DESC";
 
-/// What `PRESENT` reads, and where the next line of the ledger of the key belongs. One statement sees one state of the database:
-/// where a write of which no answer came is not there by the row, its line is not there either.
+/// The columns of `PRESENT`, and the position of the next line of the ledger. One statement sees one state of the
+/// database: if the row does not show an unanswered write, its ledger line is not there either.
 const LEDGER: &str = "
     SELECT t.now, t.layout, c.version, c.writes, c.present, c.last, c.task, c.claim, c.owner, c.fence,
         s.number, s.task, s.is_pinned, s.modified, octet_length(s.text)::bigint,
@@ -42,11 +42,11 @@ const LEDGER: &str = "
     LEFT JOIN checkpoints AS c ON c.name = $1
     LEFT JOIN states AS s ON s.key = c.name AND s.number = c.present";
 
-/// Keeps other writers of a key out until the transaction ends. It is a statement of its own: one that waits for a lock goes
-/// on with what the other tables had before.
+/// Locks the row of a key until the transaction ends. This is a separate statement, because a statement that waited for
+/// a lock still sees the other tables as they were before.
 const LOCK: &str = "SELECT 1 FROM checkpoints WHERE name = $1 FOR UPDATE";
 
-/// The row of a key that is written first, where there is none.
+/// Inserts the row of a key, if there is none.
 const CREATE: &str = "
     INSERT INTO checkpoints (name, version, writes, present, last, task, claim, owner, fence, revision, fingerprints, updated)
     SELECT $1::text, $2::bigint + 1, ARRAY[$3::bigint], $4::bigint, $5::bigint, $6::bigint, $7::text, $8::text, $9::bigint,
@@ -54,7 +54,7 @@ const CREATE: &str = "
     WHERE $13::timestamptz IS NULL OR clock_timestamp() < $13
     ON CONFLICT (name) DO NOTHING RETURNING name";
 
-/// The row of a key that is written again, where another writer was not faster.
+/// Updates the row of a key, if no other writer was faster.
 const UPDATE: &str = "
     UPDATE checkpoints AS c SET
         version = c.version + 1, writes = ($3::bigint || ARRAY(
@@ -66,7 +66,7 @@ const UPDATE: &str = "
     WHERE name = $1 AND version = $2 AND ($13::timestamptz IS NULL OR clock_timestamp() < $13)
     RETURNING name";
 
-/// All that is written of a key beside its row: in the same statement, and nothing of it where the row was not written.
+/// Writes everything else of a key in the same statement, and nothing if the row was not written.
 const BESIDE: &str = "
     removed AS (
         DELETE FROM states USING k WHERE key = name AND ($26::boolean OR number = ANY($14::bigint[]))),
@@ -101,15 +101,15 @@ const BESIDE: &str = "
         SELECT pg_notify($25::text, name) FROM k WHERE $25::text IS NOT NULL)
     SELECT (SELECT count(*) FROM k), (SELECT count(*) FROM notified)";
 
-/// The last write of how many hands a key knows, as `UPDATE` says.
+/// For how many hands the row of a key remembers the last write (see `UPDATE`).
 const KNOWN_HANDS: usize = 64;
 
-/// What is known of a key, before anything is written.
+/// The row of a key, as it was read before a write.
 #[derive(Debug)]
 pub(crate) struct KeyRow {
-    /// What the clock of the database shows.
+    /// The time of the database.
     pub(crate) now: DateTime<Utc>,
-    /// 0 where nothing is known yet.
+    /// 0 if the key has no row yet.
     version: i64,
     layout: Option<i32>,
     writes: Vec<i64>,
@@ -119,25 +119,25 @@ pub(crate) struct KeyRow {
     claim: Option<String>,
     owner: Option<String>,
     fence: i64,
-    /// Where the next line of the ledger belongs, where that was wanted.
+    /// The position of the next line of the ledger, if it was read.
     ledger: i64,
     /// Newest first.
     states: Vec<State>,
 }
 
-/// One state of a document, which may be damaged.
+/// One state of a document. Its text may be damaged.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) number: i64,
     pub(crate) task: i64,
     pub(crate) is_pinned: bool,
     pub(crate) modified: SystemTime,
-    /// Of the whole text, also where that was not read.
+    /// The size of the whole text, even if the text was not read.
     pub(crate) bytes: u64,
     pub(crate) text: Vec<u8>,
 }
 
-/// What is read of a key beside the row itself.
+/// What is read with the row of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// The present state.
@@ -148,14 +148,14 @@ pub(crate) enum Wanted {
     Numbered(i64),
     /// All states with their texts.
     Texts,
-    /// The present state, and where the ledger ends.
+    /// The present state, and the end of the ledger.
     Ledger,
 }
 
-/// What is written of a key beside its row.
+/// What a write changes besides the row of a key.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
-    /// A state that is written.
+    /// A new or replaced state.
     pub(crate) state: Option<NewState>,
     pub(crate) fingerprints: Option<String>,
     pub(crate) removed: Vec<i64>,
@@ -163,15 +163,15 @@ pub(crate) struct Change {
     pub(crate) clears_dropped: bool,
     pub(crate) dropped: Vec<Dropped>,
     pub(crate) quarantined: Option<Vec<u8>>,
-    /// A line at the end of the ledger.
+    /// A line to append to the ledger.
     pub(crate) line: Option<String>,
-    /// Whether all states, dropped items, damaged documents and lines of the ledger go.
+    /// Whether all states, dropped items, damaged documents and ledger lines are removed.
     pub(crate) forgets: bool,
-    /// Until when the claim stands that lets the writer in.
+    /// When the claim that permits this write expires.
     pub(crate) until: Option<DateTime<Utc>>,
 }
 
-/// A state that is written: another, or in the place of the one with this number.
+/// A state to write: a new one, or a replacement of the one with this number.
 #[derive(Debug)]
 pub(crate) struct NewState {
     number: i64,
@@ -180,13 +180,13 @@ pub(crate) struct NewState {
     text: Vec<u8>,
 }
 
-/// What became of a write of which no answer came.
+/// What happened to an unanswered write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Done,
-    /// Not yet.
+    /// Not made yet.
     Open,
-    /// Another came first, so it never will be.
+    /// Another write came first, so it will never be made.
     Lost,
     NotKnown,
 }
@@ -207,24 +207,28 @@ impl State {
         }))
     }
 
-    /// The document; an error where the text is none, or too long.
+    /// The document.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no document, or too long.
     pub(crate) fn stored(&self, max_bytes: u64) -> Result<Stored> {
         Stored::read(&self.text, Some(self.modified), self.bytes, max_bytes)
     }
 
-    /// Its name among the entries of the history.
+    /// The id of the state in the history.
     pub(crate) fn entry(&self) -> EntryId {
         id_of(self.number)
     }
 }
 
-/// The name of a state of this number.
+/// The id of the state with this number.
 pub(crate) fn id_of(number: i64) -> EntryId {
     number.unsigned_abs().into()
 }
 
 impl KeyRow {
-    /// Reads a key; under a lock that keeps other writers out, if that is wanted.
+    /// Reads a key. With `locks`, other writers are kept out until the transaction ends.
     pub(crate) fn find(
         session: &mut Session,
         key: &Key,
@@ -288,13 +292,14 @@ impl KeyRow {
         })
     }
 
-    /// The document that is there.
+    /// The present document, if there is one.
     pub(crate) fn present(&self) -> Option<&State> {
         let mut states = self.states.iter();
         states.find(|state| Some(state.number) == self.present)
     }
 
-    /// The states that are entries of the history, newest first: all but the present one, which is one once it is pinned.
+    /// The entries of the history, newest first: all states except the present one, which is an entry only while it is
+    /// pinned.
     pub(crate) fn past(&self) -> impl Iterator<Item = &State> {
         let is_entry = |state: &&State| state.is_pinned || Some(state.number) != self.present;
         self.states.iter().filter(is_entry)
@@ -321,7 +326,7 @@ impl KeyRow {
         Ok(())
     }
 
-    /// A fence that is higher than all before.
+    /// A fence that is higher than all earlier ones.
     pub(crate) fn next_fence(&self) -> Fence {
         Fence::new(self.fence.unsigned_abs() + 1)
     }
@@ -330,26 +335,28 @@ impl KeyRow {
         self.version
     }
 
-    /// What became of a write that went on from this version and drew this number.
+    /// What happened to the write with this number, which was based on `version` of the row.
     pub(crate) fn fate(&self, version: i64, write: i64) -> Fate {
         match self.version - version {
             _ if self.writes.contains(&write) => Fate::Done,
             ..=0 => Fate::Open,
             _ if self.writes.len() < KNOWN_HANDS => Fate::Lost,
-            // An earlier one would have given its place to it.
+            // The key remembers an earlier write of this hand. Had this write been made, it would have replaced that
+            // one.
             _ if self.writes.iter().any(|known| known >> 20 == write >> 20) => Fate::Lost,
             _ => Fate::NotKnown,
         }
     }
 
-    /// Ends the present task, if it has a state: all of them are of an earlier one from now on.
+    /// Ends the present task if it has a state. All states so far then belong to earlier tasks.
     pub(crate) fn end_task(&mut self) {
         if self.states.iter().any(|state| state.task == self.task) {
             self.task += 1;
         }
     }
 
-    /// Makes a text the present state. What it replaces is in the history, unless that is skipped; what is too old by then goes.
+    /// Makes a text the present state. The replaced text stays in the history, unless that is skipped; states that then
+    /// exceed the limits are removed.
     pub(crate) fn replace(
         &mut self,
         change: &mut Change,
@@ -367,7 +374,8 @@ impl KeyRow {
         change.state = self.present.map(|number| self.state(number, text, now));
     }
 
-    /// Makes a text the newest state of the history of a key without a document. So many tasks end after it.
+    /// Adds a text as the newest state to the history of a key without a document. `tasks_ended` is how many tasks
+    /// ended after that state.
     pub(crate) fn append(
         &mut self,
         change: &mut Change,
@@ -391,7 +399,7 @@ impl KeyRow {
         }
     }
 
-    /// Adds a line to the ledger, where it has so many; `None` where it has another number.
+    /// Appends a line to the ledger if it has `at` lines; otherwise returns `None`.
     pub(crate) fn add_to_ledger(&self, line: &str, at: usize) -> Option<Change> {
         let is_next = usize::try_from(self.ledger) == Ok(at);
         is_next.then(|| Change {
@@ -400,7 +408,7 @@ impl KeyRow {
         })
     }
 
-    /// From now on nothing is known of the key but the fence; `false` where it is so already.
+    /// Clears everything of the key except the fence. Returns `false` if there was nothing else.
     pub(crate) fn forget(&mut self, claim: Option<&Claim>) -> Result<bool> {
         let has_owner = claim.is_some_and(|claim| !claim.is_only_fence());
         let was_known = self.last > 0 || self.ledger > 0 || has_owner;
@@ -411,19 +419,19 @@ impl KeyRow {
         Ok(was_known)
     }
 
-    /// From now on there is no document; its last state is in the history.
+    /// Marks the document as absent. Its last state stays in the history.
     pub(crate) fn set_absent(&mut self) {
         self.present = None;
     }
 
-    /// The numbers of the entries of the history that are beyond the limits, but for one that is spared.
+    /// The numbers of the entries that exceed the limits of the history, except `spared`.
     pub(crate) fn too_old(&self, spared: Option<i64>, keep: &Keep, now: DateTime<Utc>) -> Vec<i64> {
         let mut gone = self.beyond(self.present, keep, now);
         gone.retain(|number| Some(*number) != spared);
         gone
     }
 
-    /// The numbers of the states beyond the limits, newest first, where this one is present.
+    /// The numbers of the states that exceed the limits, newest first. `present` is not among them.
     fn beyond(&self, present: Option<i64>, keep: &Keep, now: DateTime<Utc>) -> Vec<i64> {
         let is_loose = |state: &&State| !state.is_pinned && Some(state.number) != present;
         let loose: Vec<&State> = self.states.iter().filter(is_loose).collect();
@@ -434,8 +442,8 @@ impl KeyRow {
         beyond.into_iter().map(|at| loose[at].number).collect()
     }
 
-    /// Writes the row and what changed beside it, with the number that this write drew; `false` where another writer was faster,
-    /// or the writer's claim ran out meanwhile. Ends the transaction that the row was read in, if there is one.
+    /// Writes the row and `change`, under the number `write`. Returns `false` if another writer was faster or the claim
+    /// of this one has expired. Ends the transaction in which the row was read, if there is one.
     pub(crate) fn write(
         &self,
         session: &mut Session,
@@ -542,7 +550,7 @@ pub(crate) fn ledger(session: &mut Session, key: &Key) -> Step<Vec<String>> {
     Ok(lines)
 }
 
-/// The fingerprints of the document of this revision.
+/// The fingerprints of the document, if it still has this revision.
 pub(crate) fn fingerprints(
     session: &mut Session,
     key: &Key,
@@ -555,8 +563,8 @@ pub(crate) fn fingerprints(
     Ok(text.and_then(|text| String::from_utf8(text).ok()))
 }
 
-/// The keys with a document, in order: those that the query wants, no more than so many, each in a row that [`listed`] reads,
-/// with their documents as long as they have no more bytes together.
+/// The rows of the keys that the query selects, in order and at most `most`, for [`listed`] to read. Documents are
+/// included until they have `bytes` bytes together.
 pub(crate) fn list(
     session: &mut Session,
     query: &Query,
@@ -565,7 +573,7 @@ pub(crate) fn list(
 ) -> Step<Vec<Row>> {
     let prefix = query.prefix.as_deref().unwrap_or_default();
     let after = query.after.as_ref().map_or("", Key::as_str);
-    // No key with the prefix is behind this, for none is longer.
+    // No key with the prefix sorts after this, because none is longer.
     let last = [prefix, &"\u{10ffff}".repeat(Key::MAX_BYTES / 4)].concat();
     let only = query.keys.as_ref();
     let only = only.map(|only| only.iter().map(Key::as_str).collect::<Vec<_>>());
@@ -589,13 +597,14 @@ pub(crate) fn list(
     };
     let lines = "(SELECT coalesce(max(l.position) + 1, 0) FROM ledger AS l WHERE l.key = c.name)";
     match session.query(&sql(lines), &values) {
-        // One that only reads may find the tables of an earlier version, which had no ledgers.
+        // A read-only store may find tables of an earlier version, which had no ledgers.
         Err(failure) if failure.is_no_table() => session.query(&sql("0::bigint"), &values),
         rows => rows,
     }
 }
 
-/// A key of a page: its name, or what it has, with the document and the claim where they are wanted and there is room.
+/// A key of a page, with its document and claim if they are wanted and there was room. The inner error is a name that
+/// is no key.
 pub(crate) fn listed(
     row: &Row,
     has_content: bool,
@@ -605,7 +614,7 @@ pub(crate) fn listed(
     let Ok(key) = Key::new(row.try_get::<_, &str>(0)?) else {
         return Ok(Err(row.try_get(0)?));
     };
-    // A copy that was brought back repeats its versions, and not the numbers that writes draw.
+    // After a backup is restored the versions repeat, but not the random numbers of the writes.
     let mut of = String::with_capacity(2 * 16 + 1);
     let _ = write!(of, "{version:x}-{:x}", write.unwrap_or_default());
     let lines: i64 = row.try_get(3)?;
@@ -620,14 +629,14 @@ pub(crate) fn listed(
     let stored = State::of(row, 5)?.map(|state| state.stored(max_bytes));
     Ok(Ok(match (stored, claim) {
         (Some(Ok(stored)), Ok(claim)) => listed.with_content(stored, claim),
-        // What cannot be read has its error in `load`, and in that of its claim.
+        // If one of them cannot be read, `load` or the call for the claim reports the error.
         _ => listed,
     }))
 }
 
-/// The names of the keys without a document whose claim was not given back, or cannot be read.
+/// The names of the keys without a document whose claim was not released or cannot be read.
 pub(crate) fn claimed_without_document(session: &mut Session) -> Step<Vec<String>> {
-    // Of a forgotten key only the fence stays, which has no owner.
+    // A forgotten key keeps only its fence, which has no owner.
     let sql = "SELECT name, claim FROM checkpoints WHERE present IS NULL AND claim IS NOT NULL AND owner IS NOT NULL";
     let mut names = Vec::new();
     for row in session.query(sql, &[])? {
@@ -639,7 +648,7 @@ pub(crate) fn claimed_without_document(session: &mut Session) -> Step<Vec<String
     Ok(names)
 }
 
-/// The error for what another program wrote into the tables.
+/// The error for content of the tables that only another program can have written.
 fn unreadable(what: &str, error: serde_json::Error) -> Error {
     let detail = format!("the {what} in the database cannot be read; correct it there");
     Error::new(ErrorKind::Unreadable { detail }).with_source(error)

@@ -1,4 +1,4 @@
-//! The server: the connections to it, what is set in each, and what is done when one breaks.
+//! The server: its connections, their settings, and what happens when one breaks.
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -20,29 +20,30 @@ use crate::failure::{Failure, Step, locked, other};
 use crate::io::{Io, wait};
 use crate::tls::{Encryption, Stream};
 
-/// The steps from an empty schema to the present layout. The table `layout` has the number of each that was made.
-/// A step that was published never changes.
+/// The migrations from an empty schema to the present layout. The table `layout` has the number of each one that was
+/// applied. A published migration never changes.
 const LAYOUT: [&str; 2] = [include_str!("layout.sql"), include_str!("ledger.sql")];
 
-/// With the name of the schema, the number of the lock under which the tables are laid out: "ACKP".
+/// Together with the name of the schema: the number of the lock under which migrations run ("ACKP").
 const LAYING_OUT: i32 = 0x4143_4b50;
 
 const MAKE_LAYOUT: &str = "CREATE TABLE IF NOT EXISTS layout \
                            (number integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now())";
 
-/// How many connections there are at most where nothing else is said.
+/// The default for the largest number of connections.
 const CONNECTIONS: usize = 16;
 
-/// How long a call waits where nothing else is said.
+/// How long a call waits by default.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much longer than for a lock the server may take for a request, and then this side for its answer.
+/// How much longer than the lock timeout the server may take for a request; this side waits for its answer for another
+/// such time.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How a request gives its values.
+/// The parameters of a request.
 pub(crate) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 
-/// A server, with the connections to it.
+/// A server and the connections to it.
 pub(crate) struct Server {
     config: Config,
     encryption: Encryption,
@@ -53,34 +54,34 @@ pub(crate) struct Server {
     pool: Mutex<Pool>,
     most: AtomicUsize,
     lock_timeout: AtomicU64,
-    /// Whether the server syncs what it acknowledges.
+    /// Whether the server syncs what it acknowledges (`fsync`).
     syncs: AtomicBool,
 }
 
 #[derive(Default)]
 struct Pool {
     idle: Vec<Session>,
-    /// Idle and in use.
+    /// The number of sessions, idle or in use.
     open: usize,
-    /// Those who wait for a session, in the order in which they came. `None` lets one open its own.
+    /// The callers that wait for a session, in order of arrival. `None` lets a caller open its own.
     waiting: VecDeque<SyncSender<Option<Session>>>,
-    /// Those that make no write now.
+    /// The hands that no write is using.
     hands: Vec<Hand>,
 }
 
-/// One that makes one write after the other: a key knows the last one of each. With it a client whose connection broke finds
-/// out whether its write was made.
+/// A sequence of writes, one after another. The row of a key remembers the last write of each hand, so a client whose
+/// connection broke can find out whether its write was made.
 #[derive(Debug)]
 pub(crate) struct Hand(i64);
 
 impl Hand {
-    /// One that is told from all others, in all programs.
+    /// A hand with a random number that no other program has.
     pub(crate) fn new() -> Hand {
         let random = RandomState::new().hash_one((SystemTime::now(), std::process::id()));
         Hand((random & !0 << 20).cast_signed())
     }
 
-    /// The number of its next write: 44 bits are the hand's.
+    /// The number of the next write. Its upper 44 bits identify the hand.
     pub(crate) fn next_write(&mut self) -> i64 {
         let (hand, count) = (self.0 >> 20 << 20, (self.0 + 1) & 0xf_ffff);
         self.0 = hand | count;
@@ -99,11 +100,11 @@ impl fmt::Debug for Server {
 }
 
 thread_local! {
-    /// How many decisions this thread is in the middle of, each of which has a session.
+    /// The number of decisions that this thread is running. Each of them holds a session.
     static DECISIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs a decision of the caller, in which it may call the store.
+/// Runs a closure of the caller, which may call the store.
 pub(crate) fn deciding<T>(decide: impl FnOnce() -> T) -> T {
     struct Deciding;
     impl Drop for Deciding {
@@ -116,7 +117,7 @@ pub(crate) fn deciding<T>(decide: impl FnOnce() -> T) -> T {
     decide()
 }
 
-/// One call of the store: since when, and until when it waits.
+/// One call of the store: when it began, and how long it may wait.
 pub(crate) struct Call {
     began: Instant,
     timeout: Duration,
@@ -132,16 +133,16 @@ impl Call {
         self.began.elapsed()
     }
 
-    /// Waits a little where the failure may pass; else gives it back.
+    /// Waits a little if a retry may help; otherwise returns the failure.
     pub(crate) fn retry(&mut self, failure: Failure) -> Step<()> {
-        // Always once, and at once: a connection that broke long ago shows only when it is used, and a program that was stopped
-        // has no time left.
+        // The first retry is immediate and always allowed: a connection that broke long ago fails only when it is used,
+        // and a process that was suspended has no time left.
         let is_first = self.attempts == 0;
         if !failure.is_passing() || !is_first && self.waited() >= self.timeout {
             return Err(failure);
         }
         if !is_first {
-            // Short waits: what was written meanwhile must still be among the writes that are remembered.
+            // The waits are short, so that our last write is still among those that the key remembers.
             thread::sleep(Duration::from_millis(2 << self.attempts.min(3)));
         }
         self.attempts += 1;
@@ -149,18 +150,20 @@ impl Call {
     }
 }
 
-/// A connection, and what is prepared in it.
+/// A connection and its prepared statements.
 pub(crate) struct Session {
     client: Client,
     prepared: HashMap<String, Statement>,
-    /// The timeout that was set in it.
+    /// The lock timeout that is set in it.
     lock_timeout: Duration,
     in_transaction: bool,
-    /// Whether a request has no answer yet. Where none came in time, none may ever come: it is not used again.
+    /// Whether a request has no answer yet. If the answer did not come in time it may never come, so the session is not
+    /// used again.
     is_asked: Cell<bool>,
 }
 
-/// A session in use; it goes back when this is dropped, unless it broke or is in the middle of something.
+/// A session in use. Dropping it returns it to the pool, unless it broke or is in the middle of a request or
+/// transaction.
 pub(crate) struct Lent<'s> {
     server: &'s Server,
     session: Option<Session>,
@@ -211,7 +214,7 @@ impl Server {
     }
 
     pub(crate) fn set_lock_timeout(&self, timeout: Duration) {
-        // The longest that the server takes, less what is added to it.
+        // The longest timeout that the server accepts, less what is added to it.
         let most = Duration::from_millis(i32::MAX as u64) - 2 * GRACE;
         let millis = timeout.min(most).as_millis() as u64;
         self.lock_timeout.store(millis, Ordering::Relaxed);
@@ -225,7 +228,8 @@ impl Server {
         }
     }
 
-    /// Looks whether the tables can be used, and makes them where they are not there, or without `makes` refuses to.
+    /// Checks that the tables can be used. Creates them if they are missing and `makes` is set; without `makes`,
+    /// missing tables are an error.
     pub(crate) fn prepare(&self, makes: bool) -> Result<()> {
         let call = self.begin_call();
         let prepared = loop {
@@ -233,7 +237,7 @@ impl Server {
                 .lend(&call)
                 .and_then(|mut session| self.lay_out(&mut session, makes));
             match prepared {
-                // Elsewhere a wrong address would be told late.
+                // Only while the server is starting: otherwise a wrong address would be reported late.
                 Err(failure) if failure.is_starting() && call.waited() < call.timeout => {
                     thread::sleep(Duration::from_millis(20));
                 }
@@ -243,7 +247,7 @@ impl Server {
         prepared.map_err(|failure| failure.into_error(&self.address, call.waited()))
     }
 
-    /// Reads, again when the connection breaks. Where only reading is allowed, missing tables read as empty.
+    /// Reads, and repeats this if the connection breaks. For a read-only store missing tables read as empty.
     pub(crate) fn read<T: Default>(&self, work: impl Fn(&mut Session) -> Step<T>) -> Result<T> {
         let mut call = self.begin_call();
         loop {
@@ -261,7 +265,7 @@ impl Server {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
-        // A pool is whole at every point where a panic could come, so a poisoned lock is no harm.
+        // A panic cannot leave the pool half changed, so a poisoned lock is harmless.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -273,7 +277,7 @@ impl Server {
         self.pool().hands.push(hand);
     }
 
-    /// A session for one caller. Those who wait for one are served in the order in which they came.
+    /// A session for one caller. Waiting callers are served in order of arrival.
     pub(crate) fn lend(&self, call: &Call) -> Step<Lent<'_>> {
         let mut pool = self.pool();
         while let Some(idle) = pool.idle.pop() {
@@ -283,7 +287,7 @@ impl Server {
             }
             pool.open -= 1;
         }
-        // A caller in the middle of a decision has a session that the others may be waiting for.
+        // A caller that is inside a decision holds a session that the others may be waiting for.
         let is_nested = DECISIONS.get() > 0;
         if pool.open < self.most.load(Ordering::Relaxed) || is_nested {
             pool.open += 1;
@@ -307,7 +311,7 @@ impl Server {
         }
     }
 
-    /// A session that was open already, with the timeout of this call.
+    /// An open session, set to the timeout of this call.
     fn ready(&self, session: Session, call: &Call) -> Step<Lent<'_>> {
         let is_set = session.lock_timeout == call.timeout;
         let mut lent = Lent {
@@ -321,16 +325,16 @@ impl Server {
         Ok(lent)
     }
 
-    /// A new session, whose place in the pool is taken already.
+    /// A new session. Its place in the pool is already taken.
     fn open(&self, call: &Call) -> Step<Lent<'_>> {
-        // Gives the place back when the connection cannot be made.
+        // Dropping it gives the place back if the connection fails.
         let mut lent = Lent {
             server: self,
             session: None,
         };
         let until = call.until().max(Instant::now() + Duration::from_secs(1));
         let client = self.connect(until, |connection| async {
-            // How it ends is told to those who wait for an answer.
+            // Callers that wait for an answer get the error.
             let _ended = connection.await;
         })?;
         let mut session = Session {
@@ -346,7 +350,7 @@ impl Server {
         Ok(lent)
     }
 
-    /// A connection of its own, outside of the pool.
+    /// A separate connection outside the pool.
     pub(crate) fn connect<F: Future<Output = ()> + Send>(
         &self,
         until: Instant,
@@ -356,11 +360,11 @@ impl Server {
             .connect(&self.config, &self.encryption, until, drive)
     }
 
-    /// What holds for a session as long as it is open.
+    /// Sets what stays the same while a session is open.
     fn set_up(&self, session: &mut Session) -> Step<()> {
         let read_only = if self.is_read_only { "on" } else { "off" };
         session.set_up(&[
-            // The schema's name has no character that means anything in quotes.
+            // The schema's name has no character with a meaning inside quotes.
             ("search_path", format!("\"{}\", pg_temp", self.schema)),
             ("default_transaction_isolation", "read committed".to_owned()),
             ("default_transaction_read_only", read_only.to_owned()),
@@ -384,8 +388,8 @@ impl Server {
         Ok(())
     }
 
-    /// Brings the tables to the present layout, all at once. Of several programs that do so at the same time, the others
-    /// find it done.
+    /// Applies the missing migrations in one transaction. If several programs do so at the same time, one applies them
+    /// and the others find them applied.
     fn lay_out(&self, session: &mut Session, makes: bool) -> Step<()> {
         let known = LAYOUT.len() as i32;
         let found = if self.is_read_only {
@@ -404,7 +408,7 @@ impl Server {
         let schema = &self.schema;
         let sql = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
         session.query_once(sql, &[(&LAYING_OUT, Type::INT4), (schema, Type::TEXT)])?;
-        // Asked first: to make one needs a right, also where there is one.
+        // Checked first, because `CREATE SCHEMA` needs a right even if the schema exists.
         let sql = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
         let found = session.query_once(sql, &[(schema, Type::TEXT)])?;
         if found.is_empty() {
@@ -421,7 +425,7 @@ impl Server {
     }
 }
 
-/// Which layout the tables have; 0 where there are none.
+/// The layout number of the tables; 0 if there are none.
 fn layout(session: &mut Session) -> Step<i32> {
     let found = session.query_once("SELECT coalesce(max(number), 0) FROM layout", &[]);
     match found {
@@ -439,7 +443,7 @@ pub(crate) fn refuse_newer(found: i32) -> Result<()> {
 }
 
 fn timeouts(timeout: Duration) -> [(&'static str, String); 3] {
-    // A caller that stops in the middle of a decision keeps the others out no longer than they wait.
+    // A caller that is suspended inside a decision keeps the others out for no longer than they wait.
     let decision = (timeout / 2).max(Duration::from_secs(1));
     let millis = |time: Duration| time.as_millis().max(1).to_string();
     [
@@ -450,7 +454,7 @@ fn timeouts(timeout: Duration) -> [(&'static str, String); 3] {
 }
 
 impl Session {
-    /// Until when an answer is waited for.
+    /// The time until which a call waits for an answer.
     fn until(&self) -> Instant {
         Instant::now() + self.lock_timeout + 2 * GRACE
     }
@@ -476,7 +480,7 @@ impl Session {
         Ok(answer)
     }
 
-    /// A request that is made once in a session.
+    /// A request that is made only once in a session, so it is not prepared.
     fn query_once(&mut self, sql: &str, values: &[(&(dyn ToSql + Sync), Type)]) -> Step<Vec<Row>> {
         Ok(self.answer(self.client.query_typed(sql, values))??)
     }
@@ -504,7 +508,7 @@ impl Session {
         self.batch("BEGIN")
     }
 
-    /// Begins a transaction, takes a lock, and reads: three requests that are sent together.
+    /// Begins a transaction, takes a lock and reads, with three requests that are sent together.
     pub(crate) fn begin_and_query(
         &mut self,
         (lock, lock_values): (&str, Values<'_>),
@@ -524,7 +528,7 @@ impl Session {
         Ok(found?)
     }
 
-    /// Makes a request and ends the transaction: two requests that are sent together.
+    /// Makes a request and commits, with two requests that are sent together.
     pub(crate) fn query_and_commit(&mut self, sql: &str, values: Values<'_>) -> Step<Vec<Row>> {
         let statement = self.prepared(sql)?;
         let client = &self.client;
@@ -533,7 +537,7 @@ impl Session {
             client.batch_execute("COMMIT"),
         );
         let (found, committed) = self.answer(both)?;
-        // Where the request failed, this ended the transaction, too.
+        // If the request failed, the commit has ended the transaction as well.
         self.in_transaction = committed.is_err();
         let found = found?;
         committed?;

@@ -20,13 +20,13 @@ use crate::failure::{Step, not_known};
 use crate::rows::{self, Change, Fate, KeyRow, Wanted};
 use crate::server::{Call, Hand, Server, deciding};
 
-/// The schema that holds the tables where no other is named.
+/// The schema of the tables, unless another is named.
 pub const SCHEMA: &str = "agent_checkpoint";
 
-/// Keeps documents in a PostgreSQL database.
+/// A store in a PostgreSQL database.
 ///
-/// A clone is the same store. Threads, processes and machines may use one database at the same time, each with a store of its
-/// own or a clone.
+/// A clone shares the store. Threads, processes and machines may use one database at the same time, each with its own
+/// store or a clone.
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(crate) server: Arc<Server>,
@@ -47,52 +47,55 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-/// A write of which no answer came.
+/// An unanswered write: its connection broke.
 struct Unanswered<T> {
     version: i64,
     number: i64,
-    /// What is returned if it was made.
+    /// The result of the call if the write was made.
     value: T,
 }
 
 impl PostgresStore {
-    /// Connects to a database, and makes the tables where there are none, in the schema `agent_checkpoint`.
+    /// Connects to a database and creates the tables in the schema `agent_checkpoint` if they are missing.
     ///
-    /// `connection` is a URL, `postgres://USER:PASSWORD@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`. What it leaves
-    /// open is taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`, `PGSSLMODE` and `PGSSLROOTCERT`.
+    /// `connection` is a URL, `postgres://USER:PASSWORD@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`.
+    /// Missing settings are taken from `PGHOST`, `PGPORT`, `PGUSER`, `PGPASSWORD`, `PGDATABASE`, `PGSSLMODE` and
+    /// `PGSSLROOTCERT`.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached or refuses, when it has not the encryption or the certificate that `sslmode` asks for, or
-    /// when the schema has tables of another program: the error names the server, without the password, and the next step.
+    /// If the server cannot be reached or refuses the connection, if it lacks the encryption or certificate that
+    /// `sslmode` requires, or if the schema has tables of another program. The error names the server, without the
+    /// password, and the next step.
     pub fn open(connection: &str) -> Result<PostgresStore> {
         PostgresStore::open_in(connection, SCHEMA)
     }
 
-    /// The same in another schema: a database can hold any number of stores.
+    /// Like [`open`](PostgresStore::open), in another schema. A database can hold any number of stores.
     ///
     /// # Errors
     ///
-    /// As for [`open`](PostgresStore::open), and for a name with anything but letters, digits and `_`.
+    /// As for [`open`](PostgresStore::open), and if `schema` has anything but letters, digits and `_`.
     pub fn open_in(connection: &str, schema: &str) -> Result<PostgresStore> {
         let store = PostgresStore::of(Server::new(connection, schema, false)?);
         store.server.prepare(true)?;
         Ok(store)
     }
 
-    /// The same in the schema `agent_checkpoint`, where there is a store already: none is made, so that a wrong address stays empty.
+    /// Opens an existing store in the schema `agent_checkpoint`. Nothing is created, so a wrong address does not become
+    /// a new store.
     ///
     /// # Errors
     ///
-    /// As for [`open`](PostgresStore::open), and where there is no store, with the code `no-store`.
+    /// As for [`open`](PostgresStore::open), and with the code `no-store` if there is no store.
     pub fn open_existing(connection: &str) -> Result<PostgresStore> {
         let store = PostgresStore::of(Server::new(connection, SCHEMA, false)?);
         store.server.prepare(false)?;
         Ok(store)
     }
 
-    /// [`open_in`](PostgresStore::open_in), for reading only: nothing is made, and every write is [`ErrorKind::ReadOnly`]. A schema that is not there yet is
-    /// an empty store. The server may be a standby.
+    /// Like [`open_in`](PostgresStore::open_in), but for reading only: nothing is created, and every write fails with
+    /// [`ErrorKind::ReadOnly`]. A missing schema reads as an empty store. The server may be a standby.
     ///
     /// # Errors
     ///
@@ -103,7 +106,7 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// [`read_only_in`](PostgresStore::read_only_in) the schema `agent_checkpoint`.
+    /// Like [`read_only_in`](PostgresStore::read_only_in), in the schema `agent_checkpoint`.
     ///
     /// # Errors
     ///
@@ -122,52 +125,54 @@ impl PostgresStore {
         }
     }
 
-    /// Takes the time of claims and saves from `clock`. Default the clock of the database, which is one for all machines.
+    /// Takes the time of claims and saves from `clock`. The default is the clock of the database, which is the same for
+    /// all machines.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Sets how much history is kept. Default the newest ten states of each checkpoint.
+    /// Sets how much history is kept. The default is the newest ten states of each checkpoint.
     #[must_use]
     pub fn with_history(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Sets the largest document that is read or written, in bytes. Default 16 MiB.
+    /// Sets the largest document that is read or written, in bytes. The default is 16 MiB.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets how long a call waits for the locks of others, for a connection, and for a server that went away, of this store and
-    /// all its clones. Default 10 s.
+    /// Sets how long a call of this store or a clone waits for a lock, for a connection, and for a server that went
+    /// away. The default is 10 s.
     #[must_use]
     pub fn with_lock_timeout(self, timeout: Duration) -> Self {
         self.server.set_lock_timeout(timeout);
         self
     }
 
-    /// Sets how many connections there are at most, of this store and all its clones. Default 16. They are made when they are
-    /// needed. A call in the middle of a decision ([`transact`](agent_checkpoint::CheckpointStoreExt::transact)) may make one more.
+    /// Sets the largest number of connections of this store and all its clones. The default is 16. Connections are
+    /// opened when they are needed. A call inside a closure of
+    /// [`transact`](agent_checkpoint::CheckpointStoreExt::transact) may open one more.
     #[must_use]
     pub fn with_connections(self, most: usize) -> Self {
         self.server.set_connections(most);
         self
     }
 
-    /// Notifies those who listen for [`changes`](CheckpointStore::changes) of each write; without this none of its writes is one. It costs: PostgreSQL commits writes that
-    /// notify one after the other, each with a sync of its own.
+    /// Notifies the listeners of [`changes`](CheckpointStore::changes) of each write; by default it notifies of none.
+    /// This has a cost: PostgreSQL commits notifying writes one after another, each with its own sync.
     #[must_use]
     pub fn notify_changes(mut self) -> Self {
         self.notifies = true;
         self
     }
 
-    /// The server and the database, as messages name them: without the password.
+    /// The server and the database as messages name them, without the password.
     #[must_use]
     pub fn address(&self) -> &str {
         self.server.address()
@@ -183,7 +188,7 @@ impl PostgresStore {
             .transpose()
     }
 
-    /// Reads what is known of a key.
+    /// Reads a key and passes its row to `work`.
     pub(crate) fn find<T: Default>(
         &self,
         key: &Key,
@@ -197,8 +202,8 @@ impl PostgresStore {
         found.map_err(|error| error.with_key(key))
     }
 
-    /// Reads, lets `decide` choose, and writes, until no other writer came between. With `locks` others are kept out from the
-    /// read on; else only where one came between before.
+    /// Reads, lets `decide` choose, and writes, and repeats this until no other writer came between. With `locks` the
+    /// row is locked from the first read on; otherwise only after another writer came between.
     pub(crate) fn write<T>(
         &self,
         key: &Key,
@@ -218,10 +223,11 @@ impl PostgresStore {
             let reading = (wanted, locks);
             match self.try_write(&call, key, reading, &mut hand, &mut unanswered, &mut decide) {
                 Ok(Some(value)) => break Ok(value),
-                // Another writer was faster; the next time it waits.
+                // Another writer was faster; lock the row on the next try.
                 Ok(None) => locks = true,
                 Err(failure) => {
-                    // A lock that broke with its connection would break again where the decision takes too long.
+                    // If the connection broke while it held the lock, try without one: a slow decision would break it
+                    // again.
                     locks &= !failure.is_lost();
                     if let Err(failure) = call.retry(failure) {
                         break Err(failure);
@@ -243,7 +249,7 @@ impl PostgresStore {
         })
     }
 
-    /// `None` where another writer came between.
+    /// One try. `None` if another writer came between.
     fn try_write<T>(
         &self,
         call: &Call,
@@ -258,7 +264,7 @@ impl PostgresStore {
         for write in std::mem::take(unanswered) {
             match row.fate(write.version, write.number) {
                 Fate::Done => {
-                    // It is done whatever becomes of this session, which is not used again where this fails.
+                    // The write was made, so an error here is ignored; the session is then not used again.
                     let _ended = session.roll_back();
                     return Ok(Some(write.value));
                 }
@@ -299,7 +305,7 @@ impl PostgresStore {
         }
     }
 
-    /// Checks what a writer shows. Gives until when it holds.
+    /// Checks the fence of a writer. Returns when its claim expires, if the write must be made before that.
     pub(crate) fn check_fence(
         &self,
         row: &KeyRow,
@@ -329,7 +335,7 @@ impl PostgresStore {
         if saved.outcome == Outcome::Unchanged {
             return Ok((None, saved));
         }
-        // An archive ends the task, although there are no archives here.
+        // An archive ends the task, although this store keeps no archives.
         if put.begins_task(saved.outcome) {
             change.clears_dropped = true;
             row.end_task();
@@ -396,10 +402,10 @@ impl CheckpointStore for PostgresStore {
     }
 
     fn list(&self, query: &Query) -> Result<Page> {
-        // One more than is wanted tells whether there is another page.
+        // Ask for one more than is wanted, to see whether there is another page.
         let most = query.limit.map(|limit| limit.saturating_add(1));
         let most = most.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
-        // One document of the largest size, or many small ones.
+        // Room for one document of the largest size, or for many small ones.
         let bytes = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
         let (all, foreign) = self.server.read(|session| {
             let rows = rows::list(session, query, most, bytes)?;
@@ -517,7 +523,7 @@ impl Beside for PostgresStore {
 }
 
 impl Changes for PostgresStore {
-    /// On a connection of its own.
+    /// Opens a separate connection.
     fn listen(&self) -> Result<Box<dyn Listener>> {
         Ok(Box::new(Listening::begin(&self.server)?))
     }
@@ -538,7 +544,7 @@ impl Claims for PostgresStore {
         self.write(key, Wanted::Present, false, |row| {
             let now = self.now(row);
             let claim = match row.claim() {
-                // Whoever may take the key from any owner takes it from one that cannot be read.
+                // A take-over may replace any claim, even one that cannot be read.
                 Err(_) if change.takes_over() => {
                     let mut claim = change.apply(None, now)?;
                     claim.fence = row.next_fence();

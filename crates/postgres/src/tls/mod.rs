@@ -15,7 +15,7 @@ use tokio_postgres::config::SslMode;
 
 pub(crate) use made::{Stream, Tls};
 
-/// What `sslmode` asks for.
+/// A value of `sslmode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Disable,
@@ -44,13 +44,13 @@ impl Mode {
 #[derive(Clone)]
 pub(crate) struct Encryption {
     pub(crate) first: SslMode,
-    /// What is tried where the first fails.
+    /// The mode to try if the first one fails.
     pub(crate) then: Option<SslMode>,
     pub(crate) tls: Tls,
 }
 
 impl Encryption {
-    /// `root` is the file with the certificates of the authorities that are trusted.
+    /// `root` is the file with the certificates of the trusted authorities.
     pub(crate) fn new(mode: Mode, root: Option<&str>) -> Result<Encryption> {
         let (first, then) = match mode {
             Mode::Disable => (SslMode::Disable, None),

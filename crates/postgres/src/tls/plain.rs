@@ -1,4 +1,4 @@
-//! In a build without TLS: what asks for it is refused.
+//! A build without TLS: settings that need it are refused.
 
 use agent_checkpoint::Result;
 use tokio_postgres::NoTls;

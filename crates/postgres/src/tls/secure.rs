@@ -1,4 +1,4 @@
-//! TLS by rustls, with the cryptography that the object stores have, too.
+//! TLS with rustls and the same cryptography as the object stores.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::failure::{other, wrong};
 pub(crate) type Tls = MakeRustlsConnect;
 pub(crate) type Stream = <Tls as MakeTlsConnect<Socket>>::Stream;
 
-/// The name that stands for the authorities that the system trusts.
+/// The value of `sslrootcert` for the authorities that the system trusts.
 const SYSTEM: &str = "system";
 
 pub(crate) fn tls(mode: Mode, root: Option<&str>) -> Result<Tls> {
     let roots = match (mode, root) {
         (Mode::Disable, _) => None,
         (Mode::VerifyFull, None | Some(SYSTEM)) => Some(of_system()?),
-        // Any host has a certificate of one of these authorities, so without its name it is no evidence.
+        // Any host can get a certificate from one of these authorities, so without the host name it proves nothing.
         (_, Some(SYSTEM)) => {
             return Err(wrong(
                 "sslrootcert=system needs `sslmode=verify-full`; write it, or name a file with sslrootcert",
@@ -53,7 +53,7 @@ pub(crate) fn tls(mode: Mode, root: Option<&str>) -> Result<Tls> {
             .with_custom_certificate_verifier(Arc::new(AnyName { roots, provider })),
     };
     let mut config = verified.with_no_client_auth();
-    // Asked for by servers with which TLS begins at once (`sslnegotiation=direct`).
+    // Required by servers that start TLS at once (`sslnegotiation=direct`).
     config.alpn_protocols = vec![b"postgresql".to_vec()];
     Ok(MakeRustlsConnect::new(config))
 }
@@ -88,7 +88,7 @@ fn of_file(path: &str) -> Result<RootCertStore> {
     }
 }
 
-/// Accepts a certificate whatever name it has: of these authorities, or of any.
+/// Accepts a certificate for any name, from these authorities or from any.
 #[derive(Debug)]
 struct AnyName {
     roots: Option<RootCertStore>,

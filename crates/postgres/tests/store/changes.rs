@@ -1,4 +1,4 @@
-//! Events of the keys that are written.
+//! Change events of keys.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ fn each_write_of_a_store_that_notifies_is_an_event_and_no_other_is() {
     for expected in ["a/ä", "b", "a/ä"] {
         assert_eq!(changes.next(SOON).unwrap(), Some(key(expected)));
     }
-    // Also when the store is gone that made the listener.
+    // A listener outlives the store that made it.
     drop(silent);
     assert_eq!(changes.next(Duration::from_millis(50)).unwrap(), None);
 
-    // A tenant hears of its own keys alone.
+    // A scoped store reports only its own keys.
     let scoped = Scoped::new(store.clone(), "a/").unwrap();
     let mut changes_of_scope = scoped.changes().unwrap().listen().unwrap();
     store.put(&key("b/1"), numbered(2)).unwrap();
@@ -41,12 +41,12 @@ fn each_write_of_a_store_that_notifies_is_an_event_and_no_other_is() {
         assert_eq!(changes.next(SOON).unwrap(), Some(key(expected)));
     }
 
-    // What another program notifies of is passed over where it is no key.
+    // Notifications of another program are skipped if they are no keys.
     let notify = format!("SELECT pg_notify('{schema}', ''), pg_notify('{schema}', 'd')");
     shared().client().batch_execute(&notify).unwrap();
     assert_eq!(changes.next(SOON).unwrap(), Some(key("d")));
 
-    // Other schemas have events of their own.
+    // Other schemas have their own events.
     let other = PostgresStore::open_in(&address, &fresh_schema()).unwrap();
     other.notify_changes().put(&key("c"), numbered(1)).unwrap();
     assert_eq!(changes.next(Duration::from_millis(50)).unwrap(), None);

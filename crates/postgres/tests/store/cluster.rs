@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the tests' own: in a temporary folder, on a Unix socket, ended with the program that began it.
+//! A PostgreSQL server for the tests: in a temporary folder, on a Unix socket, ended with the program that started it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -6,21 +6,21 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The user that the server runs as where the tests run as root, which it refuses.
+/// The user that the server runs as if the tests run as root, because it refuses to run as root.
 const USER: &str = "postgres";
 
-/// Where the programs of a server are, beside the search path.
+/// The folder of the server's programs, searched besides the search path.
 const PLACES: &str = "/usr/lib/postgresql";
 
-/// A server, which ends when this is dropped, or with this program, however that ends.
+/// A server. It ends when this is dropped or when this program ends, in whatever way.
 pub(crate) struct Cluster {
     folder: PathBuf,
     port: u16,
-    /// Ends the server when it gets no more lines, then removes the folder.
+    /// Ends the server and removes the folder when it gets no more lines.
     keeper: Child,
 }
 
-/// The server of all tests that do not end it.
+/// The server of all tests that do not end theirs.
 pub(crate) fn shared() -> &'static Cluster {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
     SHARED.get_or_init(Cluster::start)
@@ -33,7 +33,7 @@ pub(crate) fn fresh_schema() -> String {
     format!("test_{}_{number}", std::process::id())
 }
 
-/// Ends a test that cannot run here, which says so: there is no PostgreSQL. In CI it must be there.
+/// Returns from a test, with a message, if no PostgreSQL is installed. In CI it must be installed.
 macro_rules! need_server {
     () => {
         if !crate::cluster::is_installed() {
@@ -51,7 +51,7 @@ pub(crate) fn is_installed() -> bool {
         std::env::var("CI").as_deref() != Ok("true"),
         "no PostgreSQL server is installed, which CI needs"
     );
-    // Past the capture of passing tests.
+    // Written directly, because the test harness hides the output of passing tests.
     let line = "SKIPPED tests of PostgresStore (no PostgreSQL server is installed)\n";
     let _seen = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     false
@@ -62,12 +62,12 @@ impl Cluster {
         Cluster::start_with("fsync=on")
     }
 
-    /// With this setting.
+    /// Starts a server with this setting.
     pub(crate) fn start_with(setting: &str) -> Cluster {
         Cluster::start_at(5432, setting)
     }
 
-    /// Which listens on 127.0.0.1, too.
+    /// Starts a server that also listens on 127.0.0.1.
     pub(crate) fn start_on_network() -> Cluster {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
@@ -76,7 +76,7 @@ impl Cluster {
     }
 
     fn start_at(port: u16, setting: &str) -> Cluster {
-        // Short, since the path of a socket is.
+        // A short path, because socket paths are limited.
         let folder = tempfile::Builder::new()
             .prefix("pg")
             .tempdir_in("/tmp")
@@ -122,7 +122,7 @@ impl Cluster {
         self.address_at(self.port)
     }
 
-    /// At another port: a test's own, at which it forwards what it likes.
+    /// The address with another port, at which a test may run a proxy.
     pub(crate) fn address_at(&self, port: u16) -> String {
         let folder = self.folder.display();
         format!("postgres://postgres@/postgres?host={folder}&port={port}")
@@ -148,7 +148,7 @@ impl Cluster {
         postgres::Client::connect(&self.address(), postgres::NoTls).unwrap()
     }
 
-    /// Ends all processes of the server at once, and starts it again. Does not wait until it is back.
+    /// Kills all processes of the server at once and starts it again. Does not wait until it is back.
     pub(crate) fn kill_and_restart(&mut self) {
         use std::io::Write;
         self.keeper

@@ -1,4 +1,4 @@
-//! The contract of `CheckpointStore`, as the testkit has it.
+//! The contract of `CheckpointStore`, checked by the testkit.
 
 use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::testkit::{MovableClock, Place};
@@ -54,7 +54,8 @@ impl Place for Database {
         Ok(damaged == 1)
     }
 
-    /// What is in the tables. What PostgreSQL keeps besides, until it vacuums them and recycles its log, is its own.
+    /// The content of the tables. What PostgreSQL keeps besides, until it vacuums them and recycles its log, is not
+    /// looked at.
     fn raw(&self) -> Option<Vec<u8>> {
         let tables = [
             ("checkpoints", "fingerprints"),
@@ -66,7 +67,7 @@ impl Place for Database {
         let mut client = shared().client();
         let mut all = Vec::new();
         for (table, bytes) in tables {
-            // A row shows its bytes in another spelling.
+            // The text of a row shows bytes in another spelling.
             let sql = format!(
                 "SELECT concat(t::text, convert_from({bytes}, 'UTF8')) FROM {}.{table} AS t",
                 self.schema

@@ -12,7 +12,7 @@ use chrono::DateTime;
 use crate::cluster::{fresh_schema, need_server, shared};
 use crate::{hour, key, numbered};
 
-/// All that a copy must keep of a key. Names of entries are the store's own.
+/// Everything of a key that a copy must preserve. Entry ids are not: each store has its own.
 fn view(store: &dyn CheckpointStore, name: &str) -> String {
     let key = &key(name);
     let stored = store.load(key).unwrap();

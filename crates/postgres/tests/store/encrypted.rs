@@ -1,4 +1,4 @@
-//! Encrypted connections: each `sslmode` with servers that have TLS and that have none.
+//! Encrypted connections: each `sslmode` with servers with and without TLS.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -75,7 +75,7 @@ fn secure() -> &'static Secure {
             root,
             stranger,
         };
-        // The server reads its settings anew a little later.
+        // The server reloads its settings a little later.
         let began = std::time::Instant::now();
         while secure
             .open("localhost", "postgres", "sslmode=require")
@@ -108,7 +108,7 @@ fn open(cluster: &Cluster, settings: &str) -> Result<PostgresStore, Error> {
     PostgresStore::open_in(&connection, &name)
 }
 
-/// What a store does, by connections that are all encrypted or all plain.
+/// Whether the connections of a store are encrypted; all of them are, or none.
 fn is_encrypted(cluster: &Cluster, store: &PostgresStore) -> bool {
     store.clone().put_numbered();
     let schema = format!("{store:?}");
@@ -177,17 +177,17 @@ fn each_mode_encrypts_and_checks_as_libpq_does() {
             "sslmode=verify-full sslrootcert=ROOT",
             true,
         ),
-        // The server takes some users only one way, which is the second that is tried.
+        // The server accepts some users only one way, which is the second one tried.
         ("localhost", "only_tls", "sslmode=allow", true),
         ("localhost", "only_plain", "sslmode=prefer", false),
-        // Also where the failure that is told is that of the second address, where nothing is.
+        // Even if the reported failure is that of the second address, at which no server listens.
         (
             "localhost",
             "only_tls",
             "sslmode=allow host=localhost hostaddr=127.0.0.1 port=1",
             true,
         ),
-        // The fallback of a mode that may be plain.
+        // The fallback of a mode that allows plain connections.
         (
             "localhost",
             "postgres",
@@ -268,7 +268,7 @@ fn what_cannot_be_trusted_is_refused_with_the_next_step() {
             "login-refused",
             "no encryption",
         ),
-        // Where both ways fail, what is told is why the one fails that is allowed.
+        // If both ways fail, the error is that of the allowed one.
         (
             "localhost",
             "only_plain",

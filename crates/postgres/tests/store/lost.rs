@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, fresh_schema, need_server, shared};
 use crate::proxy::{Cut, Proxy};
 use crate::{count, hour, key, number_at, number_of, numbered, numbers_at};
 
-/// A call of each kind, with each of its requests cut in each way. The call knows nothing of it.
+/// Makes a call and cuts each of its requests in each way. The caller must not notice.
 fn with_every_cut(what: &str, mut call: impl FnMut(&PostgresStore, u64)) -> (PostgresStore, u64) {
     let (cluster, schema) = (shared(), fresh_schema());
     let direct = PostgresStore::open_in(&cluster.address(), &schema).unwrap();
@@ -50,7 +50,7 @@ fn a_put_whose_connection_is_cut_is_made_once_and_says_so() {
     need_server!();
     let mut last = Expect::Absent;
     let (direct, calls) = with_every_cut("a put", |store, number| {
-        // A put that was made, and is tried again, would be a conflict.
+        // If a put that was made were made again, it would be a conflict.
         let put = numbered(number).with_expect(last.clone());
         last = Expect::Revision(store.put(&key("a"), put).unwrap().revision);
     });
@@ -100,7 +100,7 @@ fn a_line_of_a_ledger_whose_connection_is_cut_is_added_once_and_says_so() {
     assert_eq!(direct.beside().ledger(&key("a")).unwrap(), all);
 }
 
-/// The rule broken: a client that only tries again makes it twice.
+/// The rule broken: a client that just retries makes the write twice.
 #[test]
 fn a_cut_after_the_request_is_one_after_the_write() {
     need_server!();
@@ -132,7 +132,7 @@ fn what_another_wrote_after_a_lost_answer_is_not_taken_for_the_own_write() {
     let expected = direct.load(&key("a")).unwrap().unwrap().revision;
     count(&store, "b");
     let mut decisions = 0;
-    // The request that writes never arrives, and then another writer is faster than the next one.
+    // The writing request never arrives, and then another writer is faster than the next one.
     let refused = store.transact(&key("a"), |stored| {
         decisions += 1;
         match decisions {
@@ -157,14 +157,14 @@ fn a_lost_answer_is_found_until_more_others_wrote_than_are_remembered() {
     let open = |_| PostgresStore::open_in(&cluster.address(), &schema).unwrap();
     let many: Vec<PostgresStore> = (0..64).map(open).collect();
     for (others, is_known) in [(63, true), (64, false)] {
-        // All that is prepared in a connection.
+        // First prepare everything that the connection needs.
         (0..2).for_each(|number| drop(store.put(&key("b"), numbered(others + number)).unwrap()));
         proxy.cut(1, Cut::After);
         let answer = proxy.while_cut(
             || store.put(&key("a"), numbered(1000 + others)),
             || {
                 for (number, other) in (0..others).zip(&many) {
-                    // Any number of writes by one of them is one.
+                    // Any number of writes by one store takes one place.
                     other.put(&key("a"), numbered(10)).unwrap();
                     other.put(&key("a"), numbered(11 + number)).unwrap();
                 }
@@ -177,7 +177,7 @@ fn a_lost_answer_is_found_until_more_others_wrote_than_are_remembered() {
     }
 }
 
-/// The server is killed as by a crash, twenty times, while writers never pause.
+/// The server is killed, as in a crash, twenty times while writers never pause.
 #[test]
 fn of_a_server_that_is_killed_no_acknowledged_save_is_lost_and_none_is_made_twice() {
     need_server!();
@@ -235,7 +235,7 @@ fn a_server_that_fails_for_a_while_to_serialize_is_asked_again() {
     store.put(&key("a"), numbered(1)).unwrap();
     let mut client = cluster.client();
     for code in ["40001", "40P01"] {
-        // A sequence counts also what is rolled back.
+        // A sequence counts rolled-back attempts, too.
         let trap = format!(
             "CREATE SEQUENCE {schema}.tries_{code};
             CREATE FUNCTION {schema}.fail_{code}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

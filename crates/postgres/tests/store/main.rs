@@ -1,4 +1,5 @@
-//! The store in PostgreSQL: the contract of every store, and what is its own. Against a server of its own.
+//! The store in PostgreSQL, against a real server: the contract of every store, and the behaviour that only this one
+//! has.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -62,7 +63,7 @@ fn number_at(store: &PostgresStore, name: &str) -> Option<u64> {
     store.load(&key(name)).unwrap().as_ref().map(number_of)
 }
 
-/// Adds one.
+/// Increments the number in a document.
 fn count(store: &PostgresStore, name: &str) {
     let counted = store.transact(&key(name), |stored| {
         let number = stored.map_or(0, number_of);
@@ -71,7 +72,7 @@ fn count(store: &PostgresStore, name: &str) {
     counted.unwrap();
 }
 
-/// All states of a key, oldest first.
+/// The numbers of all states of a key, oldest first.
 fn numbers_at(store: &PostgresStore, name: &str) -> Vec<u64> {
     let states = store.states(&key(name)).unwrap();
     let numbers = states.iter().rev().map(|entry| {

@@ -1,4 +1,4 @@
-//! How the store finds its server and its tables, and what it says where it does not.
+//! How the store finds its server and its tables, and the errors if it does not.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -238,7 +238,7 @@ fn what_a_store_promises_is_what_its_server_does() {
     let offered = store.capabilities();
     assert!(offered.survives_power_loss && offered.excludes_processes && offered.excludes_machines);
 
-    // A role whose commits do not wait is made to wait; a server that never syncs is no promise.
+    // A role whose commits do not wait is made to wait. A server that never syncs promises nothing.
     let lazy = "CREATE ROLE lazy LOGIN SUPERUSER; ALTER ROLE lazy SET synchronous_commit TO off";
     shared().client().batch_execute(lazy).unwrap();
     let address = shared().address().replace("postgres@", "lazy@");

@@ -1,4 +1,4 @@
-//! A network that breaks when it is told to: between the store and the server, byte by byte.
+//! A network that breaks on demand: a proxy between the store and the server that forwards bytes.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -16,23 +16,23 @@ use crate::cluster::Cluster;
 pub(crate) enum Cut {
     /// The server gets nothing of the request.
     Before,
-    /// It gets a part of it.
+    /// It gets a part of the request.
     In,
-    /// It gets all of it, and its answer goes to nobody.
+    /// It gets all of the request, but its answer is lost.
     After,
 }
 
-/// Forwards a socket of the server, and cuts a connection when it is told to.
+/// Forwards a socket of the server, and cuts a connection on demand.
 pub(crate) struct Proxy {
     plan: Arc<Mutex<Plan>>,
-    /// New connections wait for it.
+    /// New connections wait for this lock.
     gate: Arc<Mutex<()>>,
     port: u16,
 }
 
 #[derive(Default)]
 struct Plan {
-    /// So many requests later the connection that makes it is cut.
+    /// The connection that makes the request this many later is cut.
     next: Option<(usize, Cut)>,
 }
 
@@ -64,17 +64,18 @@ impl Proxy {
         cluster.address_at(self.port)
     }
 
-    /// A store that reaches the server only through this.
+    /// A store that reaches the server only through this proxy.
     pub(crate) fn open(&self, cluster: &Cluster, schema: &str) -> PostgresStore {
         PostgresStore::open_in(&self.address(cluster), schema).unwrap()
     }
 
-    /// Cuts the connection that makes the request so many later.
+    /// Cuts the connection that makes the request this many later.
     pub(crate) fn cut(&self, later: usize, how: Cut) {
         self.plan.lock().unwrap().next = Some((later, how));
     }
 
-    /// What `call` gives, whose connection is cut, where no other one reaches the server until `meanwhile` is done.
+    /// Runs `call`, whose connection is cut, and lets no other connection reach the server until `meanwhile` is done.
+    /// Returns the result of `call`.
     pub(crate) fn while_cut<T: Send>(
         &self,
         call: impl FnOnce() -> T + Send,
@@ -93,7 +94,7 @@ impl Proxy {
         })
     }
 
-    /// Whether that has been done.
+    /// Whether the planned cut has been made.
     pub(crate) fn has_cut(&self) -> bool {
         self.plan.lock().unwrap().next.is_none()
     }

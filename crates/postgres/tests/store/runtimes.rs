@@ -1,4 +1,4 @@
-//! The store is called from any thread, whatever runtime that is in.
+//! The store is called from threads inside and outside of runtimes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use crate::cluster::{fresh_schema, need_server, shared};
 use crate::{count, hour, key, number_at, numbered};
 
-/// Everything, from the opening to the end.
+/// Uses a store from opening to dropping.
 fn work(schema: &str) {
     let store = PostgresStore::open_in(&shared().address(), schema).unwrap();
     count(&store, "a");
@@ -26,7 +26,7 @@ fn the_store_works_inside_of_every_runtime_and_outside_of_any() {
     let schema = fresh_schema();
     work(&schema);
     let current_thread = Builder::new_current_thread().build().unwrap();
-    // Longer than what tokio lets a task do at a time.
+    // Longer than tokio lets a task run at a time.
     current_thread.block_on(async { (0..20).for_each(|_| work(&schema)) });
     let threads = Builder::new_multi_thread().worker_threads(2).build();
     let threads = threads.unwrap();

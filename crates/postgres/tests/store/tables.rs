@@ -1,4 +1,4 @@
-//! What another program left in the tables.
+//! Changes to the tables by another program.
 
 use agent_checkpoint::store::{CheckpointStore, DeleteOptions, EntryId, RecoverOptions, Recovery};
 use agent_checkpoint::{CheckpointStoreExt, DropReason, Dropped};
@@ -7,7 +7,7 @@ use agent_checkpoint_postgres::PostgresStore;
 use crate::cluster::{fresh_schema, need_server, shared};
 use crate::{hour, key, number_at, numbered};
 
-/// A store, and how another program changes its tables.
+/// A store, and a closure with which another program changes its tables.
 fn opened() -> (PostgresStore, impl FnMut(&str)) {
     let schema = fresh_schema();
     let store = PostgresStore::open_in(&shared().address(), &schema).unwrap();
@@ -27,7 +27,7 @@ fn a_document_whose_row_is_missing_is_an_error_and_not_a_key_without_one() {
     assert_eq!(loaded.code(), "unreadable", "{loaded}");
     let saved = store.put(&key("a"), numbered(2)).unwrap_err();
     assert_eq!(saved.code(), "unreadable", "{saved}");
-    // As the error says.
+    // The remedy that the error names.
     other("UPDATE checkpoints SET present = NULL");
     assert_eq!(number_at(&store, "a"), None);
     store.put(&key("a"), numbered(2)).unwrap();
@@ -37,7 +37,7 @@ fn a_document_whose_row_is_missing_is_an_error_and_not_a_key_without_one() {
 fn fingerprints_are_those_of_the_revision_that_they_were_saved_with() {
     need_server!();
     let (store, mut other) = opened();
-    // Also such as no text of PostgreSQL can hold.
+    // Even one that a PostgreSQL text cannot hold.
     let prints = Some("prints\0".to_owned());
     let put = numbered(1).with_fingerprints(prints.clone());
     let saved = store.put(&key("a"), put).unwrap().revision;
@@ -90,7 +90,7 @@ fn every_name_of_a_state_that_is_given_out_exists_and_is_its_only_one() {
     assert_eq!(error.code(), "no-such-revision");
 }
 
-/// In one statement, the items of a task that ended go and the same ones come.
+/// One statement removes the items of the ended task and inserts the same ones for the new task.
 #[test]
 fn an_item_that_the_task_before_dropped_too_is_kept_of_the_new_one() {
     need_server!();

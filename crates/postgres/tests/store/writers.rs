@@ -22,7 +22,7 @@ fn readers_wait_for_no_decision() {
     need_server!();
     let store = opened();
     store.put(&key("k0"), numbered(40)).unwrap();
-    // A decision takes its time; whoever reads meanwhile, what was there before.
+    // A decision may take a while; readers see the old state meanwhile.
     let began = Instant::now();
     let saved = store.transact(&key("k0"), |_| {
         for _ in 0..10 {
@@ -77,7 +77,7 @@ fn a_writer_that_waits_too_long_gets_the_store_s_own_error() {
         let waited = began.elapsed();
         assert!(matches!(error.kind(), ErrorKind::Locked { .. }), "{error}");
         assert!(waited >= patience && waited < 20 * patience, "{waited:?}");
-        // Each key has a lock of its own.
+        // Each key has its own lock.
         other.put(&key("b"), numbered(1)).unwrap();
         Ok(Some(numbered(2)))
     });
@@ -132,10 +132,10 @@ fn more_callers_than_connections_wait_for_each_other_and_decisions_that_read_do_
 
 const PROCESSES: usize = 4;
 
-/// The store that a child is told of.
+/// The store that the parent names to a child.
 fn of_parent(given: &Given) -> PostgresStore {
     let store = PostgresStore::open_in(&given.words[0], &given.words[1]).unwrap();
-    // So that nothing goes that the parent looks at.
+    // Keeps the whole history, which the parent inspects.
     store.with_history(Keep::newest(10_000))
 }
 
@@ -162,7 +162,7 @@ fn child_counts() {
 fn every_update_of_processes_that_never_pause_counts_and_none_waits_for_long() {
     need_server!();
     let (folder, schema) = (tempdir().unwrap(), fresh_schema());
-    // They begin at once with a schema that is not there, too.
+    // They start at the same time, with a schema that does not exist yet.
     let start = |_| Running::start("writers::child_counts", folder.path(), &words(&schema));
     let mut children: Vec<Running> = (0..PROCESSES).map(start).collect();
     for child in &mut children {
@@ -184,7 +184,7 @@ fn child_writes_with_a_fence() {
     let fence = Fence::new(given.number(2));
     for number in 1..2000 {
         let put = numbered(number).with_fence(fence);
-        // Both ways to write.
+        // Alternate between the two ways to write.
         let saved = match number % 2 {
             0 => store.put(&key("a"), put),
             _ => store.transact(&key("a"), |_| Ok(Some(put.clone()))),
@@ -196,7 +196,7 @@ fn child_writes_with_a_fence() {
     }
 }
 
-/// The owner is stopped at any point, also in the middle of a save, and goes on after another has its task.
+/// The owner is stopped at any point, even in the middle of a save, and continues after another agent has its task.
 #[test]
 fn an_owner_that_was_stopped_never_writes_after_a_take_over() {
     need_server!();
@@ -218,7 +218,7 @@ fn an_owner_that_was_stopped_never_writes_after_a_take_over() {
         child.hear().unwrap();
         std::thread::sleep(Duration::from_micros(1700 * round));
         signal(&child, "-STOP");
-        // Where it was stopped with a lock, the server ends its session in time.
+        // If it was stopped while it held a lock, the server ends its session in time.
         let new = store.claim(&key("a"), &hour("new").taking_over()).unwrap();
         let mine = numbered(1_000_000).with_fence(new.fence);
         store.put(&key("a"), mine).unwrap();
@@ -260,7 +260,7 @@ fn of_writers_that_are_killed_no_acknowledged_save_is_lost_and_no_history_has_a_
             let acknowledged: u64 = said.iter().filter_map(of_key).next_back().unwrap();
             let numbers = numbers_at(&store, name);
             let found = *numbers.last().unwrap();
-            // The save that was not acknowledged may be there, too.
+            // A save that was not acknowledged may be there, too.
             assert!(
                 found == acknowledged || found == acknowledged + 1,
                 "{name}: {acknowledged} was acknowledged, and {found} is there"
