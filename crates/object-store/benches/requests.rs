@@ -1,6 +1,5 @@
-//! What each call costs beside the requests that it makes, sent bare through the same driver to an S3 server on loopback, by
-//! 1, 8 and 64 clients. The server does one request after the other.
-//! `cargo bench -p agent-checkpoint-object-store`.
+//! Measures each call against its requests, sent bare through the same driver to an S3 server on loopback, by 1, 8 and
+//! 64 clients. The server handles one request at a time. `cargo bench -p agent-checkpoint-object-store`.
 //!
 //! `cargo bench -p agent-checkpoint-object-store -- load` runs only the parts with that word in their names. Needs the S3
 //! server of the tests (`pip install 'moto[server,s3]'`).
@@ -59,14 +58,14 @@ fn main() {
 /// How many keys there are.
 const KEYS: usize = 100;
 
-/// The requests without the store: what a program would send that keeps one object for each key.
+/// A program without the store that keeps one object for each key.
 struct Bare {
     runtime: Handle,
     objects: Arc<AmazonS3>,
     root: String,
 }
 
-/// The runtime of all bare requests, on a thread of its own, as that of a store.
+/// The runtime of all bare requests, on a separate thread as in a store.
 fn runtime() -> Handle {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let handle = runtime.handle().clone();
@@ -111,7 +110,7 @@ impl Bare {
         (String::from_utf8(bytes.to_vec()).unwrap(), version)
     }
 
-    /// Reads, and writes over what was read.
+    /// Reads an object and overwrites it.
     fn replace(&self, key: &Key, text: String, history: Option<usize>) {
         let name = key.as_str();
         self.runtime.block_on(async {
@@ -142,14 +141,14 @@ fn text() -> String {
     serde_json::to_string_pretty(&checkpoint()).unwrap()
 }
 
-/// The document as it shall be in this round.
+/// The document as it is saved in this round.
 fn changed(text: &str, round: usize) -> Document {
     let mut document = Document::from_text(text.to_owned()).unwrap();
     document.set("/phase", &format!("phase {round}")).unwrap();
     document
 }
 
-/// What each of so many clients does once, at the same time as the others.
+/// Runs `call` a number of times in each client, all clients at the same time.
 fn at_once(clients: usize, times: usize, call: impl Fn(usize, usize) + Sync) {
     let (start, call) = (&Barrier::new(clients), &call);
     thread::scope(|scope| {
@@ -162,7 +161,7 @@ fn at_once(clients: usize, times: usize, call: impl Fn(usize, usize) + Sync) {
     });
 }
 
-/// One kind of call with each number of clients, each of which has a key of its own.
+/// Measures one kind of call with each number of clients. Each client has its own key.
 fn contest(
     what: &str,
     rounds: usize,
@@ -180,7 +179,7 @@ fn contest(
         let times = (8 / clients).max(1);
         let bare_call = |bare: &Bare, n: usize| {
             at_once(clients, times, |client, time| {
-                // No other round of any number of clients has the same.
+                // A number that no other round has.
                 bare_call(bare, &key(client), clients * 1_000_000 + n * times + time);
             });
         };

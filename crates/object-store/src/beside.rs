@@ -1,4 +1,4 @@
-//! What lies beside the documents: dropped items and fingerprints, each in objects of their own.
+//! Dropped items and fingerprints. Each is in separate objects beside the document.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::keys::name_of;
 use crate::remote::{Got, Object, Time};
 use crate::store::{Next, ObjectCheckpointStore};
 
-/// The name of the object that has the fingerprints.
+/// The name of the object with the fingerprints.
 const FINGERPRINTS: &str = "fingerprints";
 
-/// An object of dropped items that is smaller than this is written anew with those that follow; a larger one stays.
+/// An object of dropped items smaller than this is rewritten together with new items; a larger one stays as it is.
 const ENOUGH: usize = 64 << 10;
 
 impl Beside for ObjectCheckpointStore {
@@ -26,7 +26,7 @@ impl Beside for ObjectCheckpointStore {
             match self.parts(key, &head.header.dropped, time) {
                 Ok(objects) => break objects,
                 Err(error) => {
-                    // What a newer write no longer needs may be removed.
+                    // A newer write may have removed objects that it no longer needs.
                     let now = self.head(key, time)?;
                     if now.is_still(&head) {
                         return Err(error.with_key(key));
@@ -92,7 +92,7 @@ impl Beside for ObjectCheckpointStore {
 }
 
 impl ObjectCheckpointStore {
-    /// Objects beside that of a key, which must all be there.
+    /// Reads objects beside the document of a key. All of them must exist.
     fn parts(&self, key: &Key, parts: &[String], time: Time) -> Result<Vec<Object>> {
         if parts.is_empty() {
             return Ok(Vec::new());
@@ -111,7 +111,8 @@ impl ObjectCheckpointStore {
         got.into_iter().map(whole).collect()
     }
 
-    /// Adds dropped items to those of the key. What is written takes effect with the object of the key, which names it.
+    /// Adds dropped items to those of the key. They take effect when the object of the key is written, which names
+    /// them.
     pub(crate) fn add_dropped(
         &self,
         key: &Key,
@@ -142,21 +143,21 @@ impl ObjectCheckpointStore {
     }
 }
 
-/// The lines of an object of dropped items.
+/// The lines of an object with dropped items.
 fn lines(object: &Object) -> impl Iterator<Item = &str> {
     let text = std::str::from_utf8(&object.bytes).unwrap_or_default();
     text.lines()
 }
 
 impl Next {
-    /// The dropped items are those of a task that ended.
+    /// Marks the dropped items for removal: they belong to a task that ended.
     pub(crate) fn clear_dropped(&mut self) {
         let header = &mut self.head.header;
         header.gone.append(&mut header.dropped);
     }
 
-    /// Writes the fingerprints of the present text. Those of another that was faster may take their place, and belong to
-    /// another save.
+    /// Writes the fingerprints of the present text. A faster writer may overwrite them with fingerprints of another
+    /// save, which is named with them.
     pub(crate) fn add_fingerprints(&mut self, fingerprints: &str) {
         let text = [self.head.header.save.as_str(), fingerprints].join("\n");
         self.set(FINGERPRINTS, text.into_bytes());

@@ -1,4 +1,4 @@
-//! Claims: part of the object of their key, so that a write and the look at its fence are one request.
+//! Claims. A claim is part of the object of its key, so a write and the check of its fence are one request.
 
 use agent_checkpoint::store::{ClaimChange, Claims};
 use agent_checkpoint::{Claim, Key, Result};
@@ -9,7 +9,7 @@ impl Claims for ObjectCheckpointStore {
     fn change_claim(&self, key: &Key, change: &ClaimChange) -> Result<Claim> {
         self.change(key, |head, _| {
             let last = head.header.claim.as_ref();
-            // Another owner's clock may be behind: its claim keeps others out for that much longer.
+            // Another owner's clock may be behind, so its claim keeps others out for that much longer.
             change.apply(last, self.now_for_others())?;
             let claim = change.apply(last, self.now())?;
             if last == Some(&claim) {

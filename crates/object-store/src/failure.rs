@@ -1,24 +1,25 @@
-//! What fails at the object store, as the errors that the library has.
+//! Failures of requests, turned into errors of the library.
 
 use std::fmt;
 use std::time::Duration;
 
 use agent_checkpoint::{Error, ErrorKind};
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// There is no such object.
     Absent,
-    /// What is there is not what the request expects.
+    /// The object is not in the state that the request expects.
     Lost,
-    /// Nobody knows whether it was done: the answer did not come, or said that something broke.
+    /// Unknown whether the request was done: no answer came, or the answer reports a broken server.
     Unknown(Cause),
-    /// It will not be done, however often it is asked for.
+    /// Refused; a retry does not help.
     Refused(Error),
 }
 
-/// What the driver says of a failure, without what may hold credentials: some services repeat them in their answers.
+/// The driver's text for a failure, without the parts that may hold credentials: some services repeat them in their
+/// answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause(String);
 
@@ -37,7 +38,7 @@ impl Cause {
 
     pub(crate) fn of(error: &object_store::Error) -> Cause {
         let text = error.to_string();
-        // Of a body, which is XML or JSON, only the name of the error is taken.
+        // From an XML or JSON body only the name of the error is taken.
         let head = text.split(['<', '{']).next().unwrap_or_default();
         let head = without_user(head.trim_end_matches([':', ' ', '\n']));
         let code = between(&text, "<Code>", "</Code>").or(between(&text, "\"code\": \"", "\""));
@@ -53,7 +54,7 @@ fn between<'t>(text: &'t str, from: &str, to: &str) -> Option<&'t str> {
     Some(behind.split_once(to)?.0)
 }
 
-/// A text without the name and the password that its addresses begin with.
+/// A text whose URLs have lost their user names and passwords.
 pub(crate) fn without_user(text: &str) -> String {
     let mut parts = text.split("://");
     let mut clean = parts.next().unwrap_or_default().to_owned();
@@ -73,7 +74,7 @@ impl From<object_store::Error> for Failure {
         let refused =
             |code, message: &str| Failure::Refused(other(code, message).with_source(cause.clone()));
         match &error {
-            // That the bucket is missing is no answer to the question whether an object is there.
+            // A missing bucket does not mean that the object is absent.
             _ if is_of_bucket(&error.to_string()) => no_bucket(cause),
             Driver::NotFound { .. } => Failure::Absent,
             Driver::AlreadyExists { .. } | Driver::Precondition { .. } => Failure::Lost,
@@ -89,7 +90,7 @@ impl From<object_store::Error> for Failure {
             Driver::InvalidPath { .. } | Driver::UnknownConfigurationKey { .. } => {
                 refused("invalid-place", "is no place in an object store")
             }
-            // The driver itself repeats what is worth it (408, 429).
+            // The driver itself retries the errors for which that helps (408, 429).
             _ if cause.0.contains("status code: 4") => refused(
                 "request-refused",
                 "the object store refuses the request; see the cause",
@@ -120,7 +121,7 @@ pub(crate) fn no_compare_and_swap() -> Error {
 }
 
 impl Failure {
-    /// The error where an object had to be there, and to be written unconditionally.
+    /// The error for a request that expects an object to exist, or that writes unconditionally.
     pub(crate) fn into_error(self) -> Error {
         match self {
             Failure::Refused(error) => error,
@@ -138,7 +139,7 @@ impl Failure {
     }
 }
 
-/// Whether a write was done is not known, and the answer cannot be had.
+/// The error for a write of which it stays unknown whether it was done.
 pub(crate) fn outcome_unknown() -> Error {
     let message = "the answer of the object store did not come: what was to be written may be there or not, but nothing else is; \
                    load it to see";
@@ -151,7 +152,7 @@ pub(crate) fn unordered_listing() -> Error {
     other("unordered-listing", message)
 }
 
-/// An error with a code of its own.
+/// An error with a code that only this store uses.
 pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
     let message = message.into();
     Error::new(ErrorKind::Other { code, message })

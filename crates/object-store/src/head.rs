@@ -1,4 +1,4 @@
-//! The object of a key: all that must change together, so that one conditional put changes it.
+//! The object of a key. It holds everything that must change together, so one conditional put changes it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +13,17 @@ use serde_json::Value;
 
 use crate::remote::{Object, random};
 
-/// Of how many writers the object names the last write: one whose answer was lost looks for its own among them.
+/// How many writers the object remembers with their last writes. A writer whose answer was lost looks for its own write
+/// there.
 const RECENT: usize = 32;
 
-/// The first line of the object, as JSON. The text of the document follows to the byte, where there is one.
+/// The first line of the object, as JSON. The text of the document, if there is one, follows byte for byte.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Header {
     /// The layout of the object.
     pub(crate) layout: u64,
-    /// Of the text that the store wrote; none where there is no document.
+    /// The revision of the text as the store wrote it; `None` if there is no document.
     pub(crate) revision: Option<String>,
     /// When the text was written.
     pub(crate) modified: Option<DateTime<Utc>>,
@@ -30,26 +31,27 @@ pub(crate) struct Header {
     pub(crate) number: u64,
     /// Counts the tasks that followed each other under the key.
     pub(crate) task: u64,
-    /// The put that wrote the text.
+    /// The id of the put that wrote the text.
     pub(crate) save: String,
-    /// The last claim, which stays for good.
+    /// The last claim. It is never removed.
     pub(crate) claim: Option<Claim>,
-    /// Earlier states, oldest first; and the present one once it is pinned.
+    /// Earlier states, oldest first. The present state is among them only while it is pinned.
     pub(crate) history: Vec<Entry>,
     /// The objects that have the dropped items, oldest first.
     pub(crate) dropped: Vec<String>,
-    /// Objects that no longer count, and are removed when there are enough of them.
+    /// Objects that are no longer needed. They are removed once there are enough of them.
     pub(crate) gone: Vec<String>,
     /// How often the object was written.
     pub(crate) writes: u64,
-    /// The writers, with the number of the last write of each, oldest first.
+    /// The writers and the number of the last write of each, oldest first.
     recent: Vec<(String, u64)>,
 }
 
-/// By how many milliseconds a fence lies beyond the present time that is to be greater than any of another clock.
+/// A fence that must exceed all earlier ones, whatever clock gave them, lies this many milliseconds after the present
+/// time.
 const BEYOND: u64 = 60_000;
 
-/// A state in the history. Its text is an object of its own, which begins with this as a line of JSON.
+/// A state in the history. Its text is in a separate object, which begins with this entry as a line of JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) number: u64,
@@ -59,17 +61,17 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pinned: bool,
-    /// The object with the text, where that is not named by the number alone.
+    /// The object with the text, if its name does not follow from the number and the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<String>,
 }
 
-/// What is there of a key.
+/// The object of a key as it was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head {
     pub(crate) header: Header,
     pub(crate) text: Vec<u8>,
-    /// `None` where there is no object yet.
+    /// `None` if there is no object yet.
     version: Option<UpdateVersion>,
 }
 
@@ -85,7 +87,7 @@ impl Head {
         };
         let header = serde_json::from_slice::<Header>(&bytes);
         let header = header.map_err(|error| unreadable().with_source(error))?;
-        // A text that the store knows nothing of.
+        // A text that another program added.
         if header.revision.is_none() && !text.is_empty() {
             return Err(unreadable());
         }
@@ -96,8 +98,8 @@ impl Head {
         })
     }
 
-    /// The same, for a call that removes all of it: of an object that is not what the store writes there, what can still be
-    /// read of its claim. Where nothing can, a fence that is greater than any before, and so is the number.
+    /// Like `of`, for a call that removes everything. From an object that the store did not write, it takes what can be
+    /// read of the claim. If nothing can, it takes a fence and a number that are greater than all earlier ones.
     pub(crate) fn of_any(object: Object, now: DateTime<Utc>) -> Result<Head> {
         let version = Some(object.version.clone());
         let line = object.bytes.split(|byte| *byte == b'\n').next();
@@ -123,8 +125,8 @@ impl Head {
         })
     }
 
-    /// The object. It has an even number of bytes where there is a document, and an odd one where there is none: a listing
-    /// has the sizes, so it need not read the objects.
+    /// The bytes of the object. Their number is even if there is a document and odd if not. A listing has the sizes, so
+    /// it need not read the objects.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = line_of(&self.header)?;
         let size = bytes.len() + 1 + self.text.len();
@@ -136,7 +138,7 @@ impl Head {
         Ok(bytes)
     }
 
-    /// On what condition it is written over.
+    /// The condition under which the object is overwritten.
     pub(crate) fn mode(&self) -> PutMode {
         let version = self.version.clone();
         version.map_or(PutMode::Create, PutMode::Update)
@@ -146,7 +148,7 @@ impl Head {
         self.header.revision.is_some()
     }
 
-    /// The document; an error where the text is none, or too long.
+    /// The document, if there is one. A text that is no document or is too long is an error.
     pub(crate) fn stored(&self, max_bytes: u64) -> Result<Option<Stored>> {
         let header = &self.header;
         self.is_there()
@@ -154,7 +156,8 @@ impl Head {
             .transpose()
     }
 
-    /// The states that are entries of the history, oldest first: all but the present one, which is one once it is pinned.
+    /// The entries of the history, oldest first: all states except the present one, which is an entry only while it is
+    /// pinned.
     pub(crate) fn past(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.header.history.iter()
     }
@@ -164,12 +167,12 @@ impl Head {
         usize::try_from(self.header.task.saturating_sub(entry.task)).unwrap_or_default()
     }
 
-    /// The state that is there now, as an entry.
+    /// The present state as an entry.
     pub(crate) fn entry(&self) -> Entry {
         Entry {
             number: self.header.number,
             task: self.header.task,
-            // Of what is there, whoever wrote it.
+            // The revision of the actual text, which another program may have written.
             revision: Revision::of(&self.text).to_string(),
             saved: self.header.modified,
             bytes: self.text.len() as u64,
@@ -178,8 +181,9 @@ impl Head {
         }
     }
 
-    /// Makes a text the newest state of the history, where there is no document, and gives the name of its object and what is
-    /// in it. So many tasks end after it. Two that do so at once have different texts, so each has an object of its own.
+    /// Adds a text as the newest state to the history of a key without a document. Returns the name and the content of
+    /// its object. `tasks_ended` is how many tasks ended after that state. Two calls at the same time have different
+    /// texts, so each gets its own object.
     pub(crate) fn append(
         &mut self,
         text: &str,
@@ -204,19 +208,19 @@ impl Head {
         Ok((part, bytes))
     }
 
-    /// The object of the state that is there now in the history, with its name. It is the same whoever makes it.
+    /// The name and the content of the history object of the present state. They are the same for every writer.
     pub(crate) fn to_keep(&self) -> Result<(String, Vec<u8>)> {
         let entry = self.entry();
         Ok((entry.name(), object_of(&entry, &self.text)?))
     }
 
-    /// Whether the history has the state that is there now already.
+    /// Whether the present state is already in the history.
     pub(crate) fn is_kept(&self) -> bool {
         let last = self.header.history.last();
         last.is_some_and(|last| last.number == self.header.number)
     }
 
-    /// Moves the state that is there now into the history, and what is too old by then out of it.
+    /// Adds the present state to the history and removes the entries that exceed the limits.
     pub(crate) fn remember(&mut self, keep: &Keep, now: DateTime<Utc>) {
         if self.is_there() && !self.is_kept() {
             self.header.history.push(self.entry());
@@ -224,8 +228,8 @@ impl Head {
         self.prune(keep, None, now);
     }
 
-    /// Removes entries beyond the limits, but for one that is spared, and gives their numbers, newest first. The state that
-    /// is there now is none of them.
+    /// Removes the entries that exceed the limits, except `spared`, and returns their numbers, newest first. The
+    /// present state is never among them.
     pub(crate) fn prune(
         &mut self,
         keep: &Keep,
@@ -251,7 +255,7 @@ impl Head {
         gone
     }
 
-    /// Ends the present task, if it has a state: all of them are of an earlier one from now on.
+    /// Ends the present task if it has a state. All states so far then belong to earlier tasks.
     pub(crate) fn end_task(&mut self) {
         let task = self.header.task;
         if self.header.history.iter().any(|entry| entry.task == task) {
@@ -268,13 +272,13 @@ impl Head {
         self.text = text.as_bytes().to_vec();
     }
 
-    /// From now on there is no document.
+    /// Marks the document as absent.
     pub(crate) fn set_absent(&mut self) {
         self.header.revision = None;
         self.text.clear();
     }
 
-    /// Notes a write of this writer, which follows this one, and gives its number.
+    /// Records the next write by this writer and returns its number.
     pub(crate) fn sign(&mut self, writer: &str) -> u64 {
         let header = &mut self.header;
         header.layout = LAYOUT;
@@ -286,8 +290,8 @@ impl Head {
         header.writes
     }
 
-    /// Whether this writer made the write of this number, which would be its last one; `None` where so many others wrote
-    /// since that it is not told any more.
+    /// Whether this writer made the write with this number, if that is its last one. `None` if so many others have
+    /// written since that the object no longer remembers it.
     pub(crate) fn has_write(&self, writer: &str, number: u64) -> Option<bool> {
         let recent = &self.header.recent;
         if recent
@@ -296,20 +300,20 @@ impl Head {
         {
             return Some(true);
         }
-        // The oldest goes first.
+        // The oldest write is forgotten first.
         let goes_back = recent.first().is_none_or(|(_, oldest)| *oldest <= number);
         (recent.len() < RECENT || goes_back).then_some(false)
     }
 
-    /// Whether an object beside it may be one that it names, or that whoever writes next does.
+    /// Whether the object `part` is named by this one, or may be named by the next writer.
     pub(crate) fn may_need(&self, part: &str) -> bool {
         let is_named = self.past().any(|entry| entry.name() == part);
         let is_present = self.is_there() && self.entry().name() == part;
         is_named || is_present || self.header.dropped.iter().any(|name| name == part)
     }
 
-    /// The same without anything that lies beside it. The present text has another number and save, so nothing beside it
-    /// that a writer made before is taken for one of it.
+    /// A copy without the objects beside it. The present text gets a new number and save id, so no object that another
+    /// writer made for the old ones counts for it.
     pub(crate) fn without_past(&self) -> Head {
         let mut head = self.clone();
         let header = &mut head.header;
@@ -321,8 +325,8 @@ impl Head {
         head
     }
 
-    /// What is left of it when its task is forgotten; `None` where that is so already. The number goes on: an object of the
-    /// history that a slow writer still makes is never one of the next task.
+    /// The rest after its task is forgotten; `None` if nothing would change. The number stays, so a history object that
+    /// a slow writer still makes never counts for the next task.
     pub(crate) fn forgotten(&self) -> Option<Head> {
         let header = &self.header;
         let has_owner = header.claim.as_ref().is_some_and(|it| !it.is_only_fence());
@@ -344,7 +348,7 @@ impl Head {
         })
     }
 
-    /// Refuses the object of a newer program, for writing.
+    /// Refuses to write over an object of a newer version of this crate.
     pub(crate) fn refuse_newer(&self) -> Result<()> {
         let (found, known) = (self.header.layout, LAYOUT);
         match found > known {
@@ -357,7 +361,7 @@ impl Head {
         self.version.as_ref()?.e_tag.as_deref()
     }
 
-    /// Whether nobody wrote since.
+    /// Whether no writer has changed it since `before`.
     pub(crate) fn is_still(&self, before: &Head) -> bool {
         self.version == before.version
     }
@@ -366,12 +370,13 @@ impl Head {
 /// The layout that this store writes.
 pub(crate) const LAYOUT: u64 = 1;
 
-/// Whether an object of this size says that it has a document.
+/// Whether the size of an object means that it has a document.
 pub(crate) fn has_document(size: u64) -> bool {
     size.is_multiple_of(2)
 }
 
-/// Objects whose size says that they have no document, by name: the e-tag at which one was read, and whether it has one.
+/// Objects whose size means that they have no document, by name: the e-tag at which each was read, and whether it has a
+/// document after all.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<BTreeMap<String, (Option<String>, bool)>>);
 
@@ -390,7 +395,7 @@ impl Known {
 
 impl Entry {
     pub(crate) fn name(&self) -> String {
-        // Also of the text: where somebody brought an earlier object of the key back, numbers come again.
+        // The digest is part of the name because numbers repeat if an earlier object of the key is restored.
         let of_state = || {
             let digest = self.revision.rsplit(':').next().unwrap_or_default();
             let digest: String = digest.chars().take(8).collect();
@@ -426,7 +431,7 @@ pub(crate) fn too_large(size: u64, limit: u64) -> Error {
     })
 }
 
-/// A dropped item as a line, with the text that its value lacks.
+/// A dropped item and its text as one line.
 pub(crate) fn line_of_item(item: &Dropped) -> Result<String> {
     let line = serde_json::to_string(&(item, &item.text));
     line.map_err(|error| Error::refused("a dropped item cannot be written").with_source(error))
@@ -447,7 +452,7 @@ fn line_of(value: &impl Serialize) -> Result<Vec<u8>> {
     line.map_err(|error| Error::refused("its header cannot be written").with_source(error))
 }
 
-/// A name that nothing else has.
+/// A name that no other object has.
 pub(crate) fn new_id() -> String {
     format!("{:016x}{:016x}", random(), random())
 }
@@ -466,9 +471,9 @@ mod tests {
             }
         }
         assert_eq!(head.has_write("ours", 1), Some(true));
-        // The write of that number was another's.
+        // Another writer made the write with that number.
         assert_eq!(head.has_write("late", 300), Some(false));
-        // So many writers as are told wrote since.
+        // As many writers as the object remembers have written since.
         assert_eq!(head.has_write("late", 2), Some(false));
         head.sign("one more");
         assert_eq!(head.has_write("late", 2), None);

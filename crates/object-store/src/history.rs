@@ -73,7 +73,7 @@ impl History for ObjectCheckpointStore {
             if let Some(found) = history.iter_mut().find(|entry| entry.number == number) {
                 found.pinned = pinned;
             }
-            // The state that is there now is an entry only while it is pinned.
+            // The current state is an entry only while it is pinned.
             let id = match is_present(number) && !pinned {
                 true => {
                     history.retain(|entry| entry.number != number);
@@ -85,7 +85,7 @@ impl History for ObjectCheckpointStore {
         })
     }
 
-    /// Removes besides what writers left behind that were killed or lost a race.
+    /// Also removes the objects of writers that were killed or lost a race.
     fn prune(&self, key: &Key, keep: &Keep) -> Result<Vec<EntryId>> {
         let pruned = self.change(key, |head, time| {
             let mut spared = None;
@@ -125,7 +125,7 @@ impl History for ObjectCheckpointStore {
         })
     }
 
-    /// What somebody wrote into the object with another program is a state like any other.
+    /// An edit by another program cannot be told from a save, so there is none to report.
     fn changed_without(&self, _: &Key, _: &Revision) -> Result<Option<SystemTime>> {
         Ok(None)
     }
@@ -136,7 +136,7 @@ impl History for ObjectCheckpointStore {
 }
 
 impl ObjectCheckpointStore {
-    /// The state of an entry; `None` where it was removed meanwhile.
+    /// The state of an entry; `None` if it was removed meanwhile.
     pub(crate) fn load_entry(
         &self,
         key: &Key,
@@ -144,7 +144,7 @@ impl ObjectCheckpointStore {
         time: Time,
     ) -> Result<Option<Stored>> {
         let path = self.place.beside(&name_of(key.as_str()), &entry.name())?;
-        // The line that it begins with is short.
+        // Leaves room for the short line at its beginning.
         let most = self.max_bytes.saturating_add(1 << 12);
         match self.remote.get(&path, most, time) {
             Ok(Got::Whole(object)) => entry.stored(&object, self.max_bytes).map(Some),
@@ -154,10 +154,10 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// Removes the objects of the history that are entries no longer, or never were.
+    /// Removes history objects that are not, or no longer, entries.
     fn sweep(&self, key: &Key, time: Time) -> Result<()> {
         let head = self.head(key, time)?;
-        // One with the present number or a later one may be another writer's, who comes next.
+        // An object with the present number or a later one may belong to another writer that is about to finish.
         let is_over = |part: &str| {
             let number = part
                 .strip_prefix("history-")
@@ -173,7 +173,7 @@ impl ObjectCheckpointStore {
         Ok(())
     }
 
-    /// The objects beside that of a key that are wanted, by the last part of their names.
+    /// The objects beside the document of a key whose last name part `is_wanted`.
     pub(crate) fn beside_of(
         &self,
         key: &Key,

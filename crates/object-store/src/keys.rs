@@ -1,10 +1,10 @@
-//! The name of the object of a key.
+//! How a key becomes the name of an object.
 
 use agent_checkpoint::Key;
 
-/// Letters, digits and `-` stand for themselves. Every other byte is written as its two hexadecimal digits behind a sign
-/// that sorts where the byte does, so that names sort as their keys do, and a service can be asked for those behind one.
-/// No name holds a `/` or is `.` or `..`, and every byte of it is one that the services take as it is.
+/// The name of a key. Letters, digits and `-` stand for themselves. Every other byte becomes a sign and two hexadecimal
+/// digits. The sign sorts where the byte does, so names sort as their keys do, and a service can list the keys after a
+/// given one. No name has a `/` or is `.` or `..`, and all services accept every byte of it.
 pub(crate) fn name_of(text: &str) -> String {
     let mut name = String::with_capacity(text.len() + 8);
     for byte in text.bytes() {
@@ -27,7 +27,7 @@ fn sign_of(byte: u8) -> Option<u8> {
     }
 }
 
-/// The key of a name; `None` of one that no key has.
+/// The key of a name; `None` if no key has that name.
 pub(crate) fn key_of(name: &str) -> Option<Key> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut left = name.bytes();
@@ -42,17 +42,17 @@ pub(crate) fn key_of(name: &str) -> Option<Key> {
         }
     }
     let text = String::from_utf8(bytes).ok()?;
-    // Spelt otherwise it is not the object of the key.
+    // A name in another spelling is not the object of the key.
     let is_it = name_of(&text) == name;
     Key::new(text).ok().filter(|_| is_it)
 }
 
-/// What lies behind every name that sorts before those with this beginning, and before all of these. It may end in a name
-/// itself, so it is only for comparing.
+/// A text that sorts after every name below those with this beginning, and before all of these. It may not be a valid
+/// name, so it is only for comparisons.
 pub(crate) fn before(beginning: &str) -> Option<String> {
     let mut before = beginning.to_owned();
     let below = match before.pop()? {
-        // No name has a `/`, and a path must not end in one.
+        // Not `/`, which no name has and in which a path must not end.
         '0' => '.',
         last => char::from(u8::try_from(last).ok()? - 1),
     };
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Every pair of bytes of which a key may have one behind the other, at least as single characters.
+    /// Every pair of bytes that can follow each other in a key, at least as single characters.
     fn keys() -> Vec<String> {
         let letters: Vec<char> = (' '..='~').chain(['é', 'ß', '€', '😀', '\u{a0}']).collect();
         let mut all = Vec::new();

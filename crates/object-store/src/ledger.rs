@@ -1,4 +1,4 @@
-//! The ledger of a key: one object, which outlives the documents under the key.
+//! The ledger of a key: one object, which outlives the documents of the key.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::store::ObjectCheckpointStore;
 /// The name of the object.
 const LEDGER: &str = "ledger";
 
-/// A ledger as it was read. In the object each line begins with the name of the write that added it, and a space.
+/// A ledger as it was read. Each line of the object begins with the name of the write that added it, and a space.
 #[derive(Default)]
 struct Ledger {
     text: String,
@@ -25,7 +25,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// The lines, each with the name of its write.
+    /// The lines as (name of the write, line).
     fn lines(&self) -> Result<Vec<(&str, &str)>> {
         let lines = self.text.lines().map(|line| line.split_once(' '));
         lines.collect::<Option<_>>().ok_or_else(unreadable)
@@ -39,11 +39,11 @@ fn unreadable() -> Error {
     Error::new(ErrorKind::Unreadable { detail })
 }
 
-/// Whether a line can be put at its place.
+/// Whether a line can be added at its position.
 enum Looked {
-    /// It cannot: whether it is there already.
+    /// It cannot. `true` if this write has added it already.
     Over(bool),
-    /// It would be the next one of this ledger.
+    /// It would be the next line of this ledger.
     Free(Ledger),
 }
 
@@ -58,7 +58,7 @@ impl ObjectCheckpointStore {
         lines.map_err(|error| error.with_path(path.as_ref()).with_key(key))
     }
 
-    /// Says of each key of a page whether it has a ledger, by one listing of what lies beside them all.
+    /// Adds to each key of a page how long its ledger is, with one listing of the objects beside all keys.
     pub(crate) fn tell_ledgers(&self, page: &mut Page, time: Time) -> Result<()> {
         let (Some(first), Some(_)) = (page.entries.first(), page.entries.last()) else {
             return Ok(());
@@ -69,7 +69,7 @@ impl ObjectCheckpointStore {
             ledger.map(|path| path.to_string())
         });
         let paths: Vec<String> = paths.collect::<Result<_>>()?;
-        // A name may be the beginning of another, and then it is not the one that comes first there.
+        // If one name is the beginning of another, the order of the paths differs from the order of the names.
         let last = paths.iter().max().cloned().unwrap_or_default();
         let take = move |_, object: &ObjectMeta| object.location.as_ref() <= last.as_str();
         let folder = self.place.beside("", "")?;
@@ -124,7 +124,7 @@ impl ObjectCheckpointStore {
                     may_be_there = matches!(put, Err(Failure::Lost | Failure::Absent));
                     match put {
                         Ok(()) => return Ok(true),
-                        // The driver repeats some requests by itself, so it may be this very write that is there.
+                        // The driver retries some requests by itself, so this write may have been made already.
                         Err(Failure::Lost | Failure::Absent) => None,
                         Err(Failure::Unknown(why)) => {
                             cause = Some(why);
@@ -135,8 +135,8 @@ impl ObjectCheckpointStore {
                 }
                 Err(error) => Some(error),
             };
-            // The request may still be on its way. It is the same one that is made again, on the same condition: only one of
-            // them can be done.
+            // The first request may still be on its way. The second is the same request with the same condition, so
+            // only one of them can succeed.
             let pause = wait.take();
             let error = match error {
                 None if Instant::now() + pause < time.until => {
@@ -155,7 +155,7 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// Looks whether a line can be put at its place.
+    /// Checks whether a line can be added at its position.
     fn look_at_place(&self, path: &Path, write: &str, at: usize, time: Time) -> Result<Looked> {
         let ledger = self.read_ledger(path, time)?;
         let over = {
@@ -171,7 +171,7 @@ impl ObjectCheckpointStore {
         })
     }
 
-    /// Puts a line behind all others, over exactly the ledger that was read.
+    /// Appends a line, on condition that the ledger is still the one that was read.
     fn put_line(
         &self,
         key: &Key,
@@ -181,8 +181,8 @@ impl ObjectCheckpointStore {
         time: Time,
     ) -> Result<(), Failure> {
         let refused = Failure::Refused;
-        // The claim is in another object, so it may be taken over before the line is there. Such a line is as one from before:
-        // the new owner finds it at the place where its own first line would be.
+        // The claim is in another object, so another agent may take over before the line is written. Such a line counts
+        // as one from before the take-over: the new owner finds it at the position of its own first line.
         let head = self.head(key, time).map_err(refused)?;
         head.refuse_newer().map_err(refused)?;
         self.check_fence(&head, fence).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Which keys there are: what a listing of the service says of each, and what has to be read.
+//! Listings of keys: what the service's listing reports of each, and what has to be read.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,12 +15,13 @@ use crate::remote::{Got, Time};
 use crate::store::ObjectCheckpointStore;
 
 impl ObjectCheckpointStore {
-    /// The keys behind that of the query, at least as many as it wants and one more, with names that no key has.
+    /// The keys after the start of the query, at least one more than it asks for if there are so many, and the names
+    /// that no key has.
     pub(crate) fn listed(&self, query: &Query, time: Time) -> Result<(Vec<Listed>, Vec<OsString>)> {
         let beginning = name_of(query.prefix.as_deref().unwrap_or_default());
         let after = query.after.as_ref().map(|key| name_of(key.as_str()));
         let mut after = after.max(before(&beginning));
-        // One more than is wanted tells whether there is another page.
+        // Ask for one more than is wanted, to see whether there is another page.
         let enough = query
             .limit
             .map_or(usize::MAX, |limit| limit.saturating_add(1));
@@ -45,10 +46,10 @@ impl ObjectCheckpointStore {
         Ok((all, foreign))
     }
 
-    /// The keys without a document whose claim was not given back.
+    /// The keys without a document whose claim was not released.
     pub(crate) fn held_alone(&self, time: Time) -> Result<Vec<Key>> {
         let listed = self.objects_after(None, "", usize::MAX, time)?;
-        // The sizes of most objects tell that they have a document.
+        // The size of most objects shows that they have a document.
         let listed = listed
             .into_iter()
             .filter(|(_, object)| !has_document(object.size));
@@ -69,7 +70,8 @@ impl ObjectCheckpointStore {
         Ok(held.map(|(key, _)| key).collect())
     }
 
-    /// These keys, those of them that have a document. Each is read: a listing has all others, too.
+    /// Those of these keys that have a document. Each is read by itself, because a listing would include all other
+    /// keys.
     pub(crate) fn listed_keys(
         &self,
         keys: &BTreeSet<Key>,
@@ -102,7 +104,7 @@ impl ObjectCheckpointStore {
         Ok(all)
     }
 
-    /// Adds what is under the keys of a page, all of it read at once, as far as there is room for it.
+    /// Adds the documents and claims to the keys of a page, in one round of reads, as far as there is room.
     pub(crate) fn fill(&self, page: &mut Page, time: Time) -> Result<()> {
         let paths = page
             .entries
@@ -111,7 +113,7 @@ impl ObjectCheckpointStore {
         let mut read = self.read(paths.collect::<Result<_>>()?, time)?.into_iter();
         let mut room = self.max_bytes;
         for listed in &mut page.entries {
-            // Of the version that was listed: of a later one the next listing tells.
+            // Only of the version that was listed; the next listing reports a later one.
             if let Some(Some(Some(head))) = read.next()
                 && head.e_tag() == listed.version.as_deref()
             {
@@ -133,7 +135,7 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// What is there of keys, by their objects: `None` where there is none, `Some(None)` where it cannot be read.
+    /// Reads the objects of keys: `None` if there is none, `Some(None)` if it cannot be read.
     fn read(&self, paths: Vec<Path>, time: Time) -> Result<Vec<Option<Option<Head>>>> {
         let read = self.remote.get_all(paths, self.most_bytes(), time);
         let read = read.map_err(Failure::into_error)?;
@@ -146,7 +148,7 @@ impl ObjectCheckpointStore {
         read.into_iter().map(head).collect()
     }
 
-    /// The next objects of keys by name, at most so many.
+    /// The next objects of keys by name, at most `most`.
     fn objects_after(
         &self,
         after: Option<&str>,
@@ -176,7 +178,7 @@ impl ObjectCheckpointStore {
         Err(unordered_listing())
     }
 
-    /// Which of these objects have a document. The size of most says so; the others are read once for each e-tag.
+    /// Which of these objects have a document. The size of most shows it; the others are read once for each e-tag.
     fn have_documents(&self, listed: &[(String, ObjectMeta)], time: Time) -> Result<Vec<bool>> {
         let known = &self.shared.known;
         let look = |(name, object): &(String, ObjectMeta)| {
@@ -193,7 +195,7 @@ impl ObjectCheckpointStore {
         let mut read = self.read(paths, time)?.into_iter();
         for (has, (name, object)) in found.iter_mut().zip(listed) {
             if has.is_none() {
-                // One that cannot be read is there.
+                // An object that cannot be read counts as a document.
                 let is_there = read.next().flatten();
                 let is_there = is_there.is_some_and(|head| head.is_none_or(|head| head.is_there()));
                 known.note(name, object, is_there);

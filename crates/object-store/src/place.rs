@@ -1,4 +1,4 @@
-//! Where in a bucket the objects of a store lie, and whether they can lie there.
+//! The place of a store in a bucket, and whether a store can be there.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::failure::{Cause, Failure, no_compare_and_swap, other};
 use crate::head::LAYOUT;
 use crate::remote::{Got, Remote, Time};
 
-/// What the services take is 1,024 bytes, and what follows may have 700.
+/// The longest root in bytes. The services accept 1,024 bytes, of which the rest of a path may need 700.
 const ROOT_BYTES: usize = 300;
 
-/// The path below which all objects of a store lie.
+/// The path of the folder of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Place(String);
 
-/// What the object says that is there before all others.
+/// The content of the object that marks a store.
 #[derive(Serialize, Deserialize)]
 struct Laid {
     layout: u64,
@@ -37,24 +37,24 @@ impl Place {
         Ok(Place(root.to_string()))
     }
 
-    /// The object of the key with this name, or the folder of them all.
+    /// The object of the key with this name, or the folder of all such objects.
     pub(crate) fn document(&self, name: &str) -> Result<Path> {
         path(format!("{}/documents/{name}", self.0))
     }
 
-    /// One of the objects beside that of the key with this name, or the folder of them all.
+    /// An object beside the document of the key with this name, or the folder of all of them.
     pub(crate) fn beside(&self, name: &str, part: &str) -> Result<Path> {
         path(format!("{}/beside/{name}/{part}", self.0))
     }
 
-    /// The folder of them as it is shown.
+    /// The folder of these objects, for messages.
     pub(crate) fn folder_beside(&self, name: &str) -> String {
         let folder = format!("{}/beside/{name}/", self.0);
         folder.trim_start_matches('/').to_owned()
     }
 
-    /// Makes the place a store, unless it is one or `makes` is not set, and tries that nothing is written there but on the
-    /// condition that comes with it. Gives the layout, if that is a newer one.
+    /// Creates the store if it is missing and `makes` is set. Then checks that the service honours the conditions of
+    /// puts. Returns the layout number if it is a newer one.
     pub(crate) fn prepare(&self, remote: &Remote, makes: bool, time: Time) -> Result<Option<u64>> {
         let path = path(format!("{}/agent-checkpoint.json", self.0))?;
         let failed = |failure: Failure| failure.into_error().with_path(path.as_ref());
@@ -78,7 +78,7 @@ impl Place {
                 "is not what this store writes there; nothing was written, name another place";
             return Err(other("not-a-store", message).with_path(path.as_ref()));
         };
-        // Where one of these is done after all, it changes nothing: these bytes are there.
+        // If the service does one of these puts anyway, nothing changes: the bytes are the same.
         let never = UpdateVersion {
             e_tag: Some("\"0x0\"".to_owned()),
             version: Some("1".to_owned()),
@@ -101,10 +101,10 @@ fn path(text: String) -> Result<Path> {
     })
 }
 
-/// The driver for an address, and the path in the bucket.
+/// The driver for a URL, and the path in the bucket.
 pub(crate) fn from_url(address: &str) -> Result<(Arc<dyn ObjectStore>, String)> {
     let invalid = |message: &str| other("invalid-place", message);
-    // The messages have no address in them: it may have a password.
+    // Messages do not quote the URL, because it may have a password.
     let address = Url::parse(address)
         .map_err(|error| invalid("is no address, such as `s3://bucket/path`").with_source(error))?;
     if !address.username().is_empty() || address.password().is_some() {

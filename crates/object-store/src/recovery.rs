@@ -1,4 +1,4 @@
-//! How one goes on from a document that cannot be read, or was deleted.
+//! Recovery of a document that cannot be read or was deleted.
 
 use std::time::Instant;
 

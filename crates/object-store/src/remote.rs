@@ -1,4 +1,4 @@
-//! Requests to the object store, from any thread: they run on a thread of their own.
+//! Requests to the object store, from any thread. They run on a separate thread.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,11 +16,10 @@ use crate::failure::{Cause, Failure, other};
 
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// How many requests of one call are on their way at once.
+/// How many requests of one call run at the same time.
 const AT_ONCE: usize = 16;
 
-/// A driver with the thread that it works on. The callers only wait, so it does not matter whether they are in a runtime,
-/// and of which kind.
+/// A driver and its thread. Callers only wait for it, so they may be in any runtime or in none.
 #[derive(Debug)]
 pub(crate) struct Remote {
     pub(crate) objects: Arc<dyn ObjectStore>,
@@ -35,7 +34,7 @@ pub(crate) struct Object {
     pub(crate) version: UpdateVersion,
 }
 
-/// What was asked for was larger than allowed: its size.
+/// The object is larger than allowed; its size.
 pub(crate) enum Got {
     Whole(Object),
     TooLarge(u64),
@@ -61,7 +60,7 @@ impl Remote {
         Ok(Remote { objects, jobs })
     }
 
-    /// Waits for what runs on the thread.
+    /// Runs `work` on the thread and waits for it.
     fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -73,7 +72,7 @@ impl Remote {
         let sent = self.jobs.send(job).is_ok();
         match answered.recv() {
             Ok(answer) if sent => answer,
-            // A driver that panics ends only its own task; after a fork there is no thread.
+            // A panic of the driver ends only its own task. After a fork there is no thread.
             _ => {
                 let message = "the requests of this store cannot be made any more; open it again";
                 Err(Failure::Refused(other("driver-failed", message)))
@@ -103,7 +102,7 @@ impl Remote {
         })
     }
 
-    /// One request to write on condition; it is not repeated here.
+    /// One conditional put, without retries.
     pub(crate) fn put_once(
         &self,
         path: &Path,
@@ -118,7 +117,8 @@ impl Remote {
         })
     }
 
-    /// Writes objects that are the same whoever writes them, all at once. Those that are there already stay.
+    /// Writes objects whose content is the same for every writer, all at once. With `PutMode::Create`, existing objects
+    /// stay as they are.
     pub(crate) fn put_all(
         &self,
         all: Vec<(Path, Vec<u8>, PutMode)>,
@@ -147,7 +147,7 @@ impl Remote {
         })
     }
 
-    /// Removes objects; one that is not there is removed.
+    /// Removes objects. A missing one counts as removed.
     pub(crate) fn delete_all(&self, paths: Vec<Path>, time: Time) -> Result<(), Failure> {
         let objects = self.objects.clone();
         self.run(async move {
@@ -166,7 +166,7 @@ impl Remote {
         })
     }
 
-    /// The objects below `folder` and behind `after`, as long as `take` says so.
+    /// The objects below `folder` and after `after`, for as long as `take` returns `true`.
     pub(crate) fn list(
         &self,
         folder: &Path,
@@ -195,12 +195,12 @@ impl Remote {
     }
 }
 
-/// How long is waited.
+/// The time limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time {
     /// When a call gives up.
     pub(crate) until: Instant,
-    /// For one request.
+    /// The time limit of one request.
     pub(crate) each: Duration,
 }
 
@@ -208,7 +208,7 @@ impl Time {
     pub(crate) fn of(timeout: Duration) -> Time {
         let now = Instant::now();
         Time {
-            // An instant too far away to be told is far enough away.
+            // A timeout beyond the range of the clock is cut to a year.
             until: now.checked_add(timeout).unwrap_or(now + FOREVER),
             each: timeout.min(FOREVER) / 2,
         }
@@ -248,7 +248,7 @@ async fn within<T>(
     }
 }
 
-/// Makes a request that may be done several times, until an answer comes.
+/// Makes an idempotent request, and retries it until an answer comes.
 async fn patiently<T, F: Future<Output = object_store::Result<T>>>(
     time: Time,
     request: impl Fn() -> F,
@@ -264,7 +264,7 @@ async fn patiently<T, F: Future<Output = object_store::Result<T>>>(
     }
 }
 
-/// How long is waited before the next try: longer each time, and never the same for two.
+/// The pause before the next try: longer each time, and random so that two callers differ.
 #[derive(Debug)]
 pub(crate) struct Wait {
     pub(crate) next: Duration,
@@ -286,7 +286,7 @@ impl Wait {
     }
 }
 
-/// A number that nobody else has.
+/// A random number.
 pub(crate) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

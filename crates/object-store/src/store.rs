@@ -20,15 +20,15 @@ use crate::place::Place;
 use crate::remote::{Got, Object, Remote, Time, Wait, random};
 use crate::turns::Turns;
 
-/// What the first line of an object may have beside the text, in bytes.
+/// The largest size of an object besides its text, in bytes.
 const HEADER_BYTES: u64 = 1 << 20;
 
-/// So many objects that no longer count are removed with one request.
+/// How many objects that are no longer needed are removed with one request.
 const GONE: usize = 16;
 
-/// Keeps documents in the objects of a bucket, or in the memory of the driver.
+/// A store in the objects of a bucket, or in the memory of the driver.
 ///
-/// A clone is the same store.
+/// A clone shares the store.
 #[derive(Clone)]
 pub struct ObjectCheckpointStore {
     pub(crate) remote: Arc<Remote>,
@@ -40,17 +40,17 @@ pub struct ObjectCheckpointStore {
     skew: TimeDelta,
     timeout: Duration,
     is_read_only: bool,
-    /// The layout of a newer program.
+    /// The layout number, if a newer version made the store.
     newer: Option<u64>,
 }
 
 /// Reads the object of a key.
 type ReadHead<'r> = dyn Fn(Object) -> Result<Head> + 'r;
 
-/// What the clones of a store have together.
+/// State that the clones of a store share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Under this name they write. Of a key only one does at a time.
+    /// The name under which they write. Only one of them writes a key at a time.
     writer: String,
     turns: Turns,
     pub(crate) known: Known,
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
 
 impl fmt::Debug for ObjectCheckpointStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a driver shows of itself has no credentials in it; its `Debug` may.
+        // The `Display` text of a driver has no credentials in it; its `Debug` text may.
         f.debug_struct("ObjectCheckpointStore")
             .field("objects", &self.remote.objects.to_string())
             .field("place", &self.place)
@@ -69,21 +69,21 @@ impl fmt::Debug for ObjectCheckpointStore {
 }
 
 impl ObjectCheckpointStore {
-    /// Opens the store below `root`, a path in the bucket, or the whole bucket where that is empty. It is laid out where
-    /// there is none.
+    /// Opens the store below `root`, a path in the bucket; an empty path means the whole bucket. Creates the store if
+    /// it is missing.
     ///
     /// # Errors
     ///
-    /// When the object store cannot be reached or does not write on condition of what is there; when `root` is no path.
+    /// If the object store cannot be reached or does not support conditional puts, or if `root` is not a valid path.
     pub fn open(objects: Arc<dyn ObjectStore>, root: &str) -> Result<ObjectCheckpointStore> {
         ObjectCheckpointStore::prepared(objects, root, true)
     }
 
-    /// The same, where there is a store already: none is made, so that a wrong address stays empty.
+    /// Opens an existing store. Nothing is created, so a wrong address does not become a new store.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](ObjectCheckpointStore::open), and where there is no store, with the code `no-store`.
+    /// Those of [`open`](ObjectCheckpointStore::open), and the code `no-store` if there is no store.
     pub fn open_existing(
         objects: Arc<dyn ObjectStore>,
         root: &str,
@@ -101,43 +101,43 @@ impl ObjectCheckpointStore {
         Ok(store)
     }
 
-    /// The same, for reading only: nothing is asked for before the first read, nothing is made, and every write is
-    /// [`ErrorKind::ReadOnly`].
+    /// Opens a store for reading only. No request is made before the first read, nothing is created, and every write
+    /// fails with [`ErrorKind::ReadOnly`].
     ///
     /// # Errors
     ///
-    /// When `root` is no path.
+    /// If `root` is not a valid path.
     pub fn read_only(objects: Arc<dyn ObjectStore>, root: &str) -> Result<ObjectCheckpointStore> {
         ObjectCheckpointStore::of(objects, root, true)
     }
 
-    /// Opens the store at an address, such as `s3://bucket/path`, with what the environment says (`AWS_ACCESS_KEY_ID`,
-    /// `AWS_REGION`, `AWS_ENDPOINT` and all others that the driver knows). Which addresses there are depends on the
-    /// features of this crate.
+    /// Opens the store at a URL such as `s3://bucket/path`, with settings from the environment (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_REGION`, `AWS_ENDPOINT` and all others that the driver knows). The features of this crate decide which URLs
+    /// it knows.
     ///
     /// # Errors
     ///
-    /// Those of [`open`](ObjectCheckpointStore::open), and when the driver does not know the address.
+    /// Those of [`open`](ObjectCheckpointStore::open), and if the driver does not know the URL.
     pub fn from_url(address: &str) -> Result<ObjectCheckpointStore> {
         let (objects, root) = crate::place::from_url(address)?;
         ObjectCheckpointStore::open(objects, &root)
     }
 
-    /// [`open_existing`](ObjectCheckpointStore::open_existing) at an address.
+    /// Like [`open_existing`](ObjectCheckpointStore::open_existing), at a URL.
     ///
     /// # Errors
     ///
-    /// Those of [`from_url`](ObjectCheckpointStore::from_url), and where there is no store, with the code `no-store`.
+    /// Those of [`from_url`](ObjectCheckpointStore::from_url), and the code `no-store` if there is no store.
     pub fn existing_from_url(address: &str) -> Result<ObjectCheckpointStore> {
         let (objects, root) = crate::place::from_url(address)?;
         ObjectCheckpointStore::open_existing(objects, &root)
     }
 
-    /// [`read_only`](ObjectCheckpointStore::read_only) at an address.
+    /// Like [`read_only`](ObjectCheckpointStore::read_only), at a URL.
     ///
     /// # Errors
     ///
-    /// When the driver does not know the address.
+    /// If the driver does not know the URL.
     pub fn read_only_from_url(address: &str) -> Result<ObjectCheckpointStore> {
         let (objects, root) = crate::place::from_url(address)?;
         ObjectCheckpointStore::read_only(objects, &root)
@@ -148,7 +148,7 @@ impl ObjectCheckpointStore {
         root: &str,
         is_read_only: bool,
     ) -> Result<ObjectCheckpointStore> {
-        // The ending of all such buckets.
+        // All buckets of S3 Express One Zone have this ending.
         if objects.to_string().contains("--x-s3") {
             return Err(unordered_listing());
         }
@@ -177,31 +177,31 @@ impl ObjectCheckpointStore {
         self
     }
 
-    /// Sets how much history is kept. Default the newest ten states of each checkpoint. The object of a key names them
-    /// all, with about 200 bytes each.
+    /// Sets how much history is kept. The default is the newest ten states of each checkpoint. The object of a key
+    /// names them all, with about 200 bytes each.
     #[must_use]
     pub fn with_history(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Sets the largest document that is read or written, in bytes. Default 16 MiB.
+    /// Sets the largest document that is read or written, in bytes. The default is 16 MiB.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets by how much the clocks of the machines may differ. Default 10 s: so much longer a claim keeps all but its owner
-    /// out.
+    /// Sets by how much the clocks of the machines may differ. The default is 10 s. A claim keeps all but its owner out
+    /// for that much longer.
     #[must_use]
     pub fn with_clock_skew(mut self, skew: Duration) -> Self {
         self.skew = TimeDelta::from_std(skew).unwrap_or(TimeDelta::MAX);
         self
     }
 
-    /// Sets how long a call goes on while the object store does not answer or others are faster. Default 60 s. A single
-    /// request has half of it.
+    /// Sets how long a call keeps trying while the object store does not answer or other writers are faster. The
+    /// default is 60 s. A single request may take half of it.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -212,7 +212,7 @@ impl ObjectCheckpointStore {
         self.clock.now()
     }
 
-    /// The time by which the claim of another is judged: the owner's clock may be as far behind.
+    /// The time at which another owner's claim is judged: that owner's clock may be this far behind.
     pub(crate) fn now_for_others(&self) -> DateTime<Utc> {
         let now = self.now();
         now.checked_sub_signed(self.skew)
@@ -223,12 +223,12 @@ impl ObjectCheckpointStore {
         Time::of(self.timeout)
     }
 
-    /// The largest object of a key that is read.
+    /// The largest object of a key that is read, in bytes.
     pub(crate) fn most_bytes(&self) -> u64 {
         self.max_bytes.saturating_add(HEADER_BYTES)
     }
 
-    /// What is there of a key.
+    /// Reads the object of a key.
     pub(crate) fn head(&self, key: &Key, time: Time) -> Result<Head> {
         self.head_by(key, &Head::of, time)
     }
@@ -244,8 +244,8 @@ impl ObjectCheckpointStore {
         head.map_err(|error| error.with_path(path.as_ref()).with_key(key))
     }
 
-    /// Changes what is there of a key: reads it, lets `decide` say what follows, and puts that over exactly what was read.
-    /// Where another was faster, all of it is done again.
+    /// Changes the object of a key: reads it, lets `decide` choose the next state, and writes that on condition that
+    /// the object is still the one that was read. If another writer was faster, all of this is repeated.
     pub(crate) fn change<T>(
         &self,
         key: &Key,
@@ -274,7 +274,7 @@ impl ObjectCheckpointStore {
         let mut wait = Wait::default();
         loop {
             let head = self.head_by(key, read, time)?;
-            // A newer program may have come since this store was opened.
+            // A newer version may have written since this store was opened.
             head.refuse_newer().map_err(|error| error.with_key(key))?;
             let decided = decide(&head, time).and_then(|(next, value)| match next {
                 Some(next) => Ok(self.write(key, &head, next, time)?.then_some(value)),
@@ -283,7 +283,7 @@ impl ObjectCheckpointStore {
             match decided {
                 Ok(Some(value)) => return Ok(value),
                 Ok(None) => {}
-                // What was read of the key is not there any more: it may not be what is there now.
+                // An object that the key named is gone. If the key has changed since, read it again.
                 Err(error)
                     if error.code() == "missing-object"
                         && !self.head_by(key, read, time)?.is_still(&head) => {}
@@ -297,7 +297,7 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// Refuses a write to a store that is only read.
+    /// Refuses a write to a read-only store or one of a newer version.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self.newer {
             _ if self.is_read_only => Err(Error::new(ErrorKind::ReadOnly)),
@@ -309,7 +309,7 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// Writes what follows; `false` where another was faster.
+    /// Writes the next state. Returns `false` if another writer was faster.
     fn write(&self, key: &Key, before: &Head, mut next: Next, time: Time) -> Result<bool> {
         let name = name_of(key.as_str());
         let path = self.place.document(&name)?;
@@ -321,12 +321,13 @@ impl ObjectCheckpointStore {
             let put = self.remote.put_all(first, time);
             put.map_err(Failure::into_error)?;
         }
-        // Only what the object that is there does not name any more. What this write lets go of still counts: it may lose.
+        // Remove only objects that the present object no longer names. Those that this write releases still count,
+        // because it may lose.
         let over = &before.header.gone;
         if over.len() >= GONE {
             let paths = over.iter().map(|part| self.place.beside(&name, part));
             let paths: Result<Vec<Path>> = paths.collect();
-            // What stays is tried again with the next write.
+            // If this fails, the next write tries again.
             if self.remote.delete_all(paths?, time).is_ok() {
                 next.head.header.gone.retain(|part| !over.contains(part));
             }
@@ -345,7 +346,7 @@ impl ObjectCheckpointStore {
                 .put_once(&path, bytes.clone(), before.mode(), time);
             match put {
                 Ok(()) => return Ok(true),
-                // The driver repeats some requests by itself, so even then it may be this very write that is there.
+                // The driver retries some requests by itself, so this write may have been made already.
                 Err(Failure::Lost | Failure::Absent) => {}
                 Err(Failure::Unknown(why)) => cause = Some(why),
                 Err(Failure::Refused(error)) if cause.is_some() => return unknown(error.into()),
@@ -364,8 +365,8 @@ impl ObjectCheckpointStore {
                 }
                 None => return unknown("too many others wrote meanwhile".into()),
             }
-            // The request may still be on its way. It is the same one that is made again, on the same condition: only one
-            // of them can be done.
+            // The first request may still be on its way. The second is the same request with the same condition, so
+            // only one of them can succeed.
             let pause = wait.take();
             if Instant::now() + pause >= time.until {
                 return match cause {
@@ -377,18 +378,18 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// Removes what was made for a write that another was faster than, unless what is there now has to do with it.
+    /// Removes the objects of a write that lost, unless the present object may need them.
     fn remove_leftover(&self, name: &str, parts: &[String], now: &Head, time: Time) {
         let parts = parts.iter().filter(|part| !now.may_need(part));
         let paths = parts.map(|part| self.place.beside(name, part));
         let paths: Vec<Path> = paths.filter_map(Result::ok).collect();
         if !paths.is_empty() {
-            // One that stays takes room, and does no other harm.
+            // An object that stays only takes space.
             let _removed = self.remote.delete_all(paths, time);
         }
     }
 
-    /// Checks what a writer shows.
+    /// Checks the fence of a writer.
     pub(crate) fn check_fence(&self, head: &Head, fence: Option<Fence>) -> Result<()> {
         Claim::check(head.header.claim.as_ref(), fence, self.now_for(fence))
     }
@@ -400,7 +401,7 @@ impl ObjectCheckpointStore {
         }
     }
 
-    /// What follows when a put is done, unless that changes nothing.
+    /// The next state after a put, unless the put changes nothing.
     fn save(
         &self,
         key: &Key,
@@ -421,7 +422,7 @@ impl ObjectCheckpointStore {
         if !put.skips_history() {
             next.remember(&self.keep, self.now())?;
         }
-        // An archive ends the task, although there are no archives here.
+        // An archive ends the task, although this store keeps no archives.
         if put.begins_task(saved.outcome) {
             next.clear_dropped();
             next.head.end_task();
@@ -438,11 +439,11 @@ impl ObjectCheckpointStore {
     }
 }
 
-/// What follows the present state of a key, with the objects that must be there first.
+/// The next state of a key, with the objects that must be written before it.
 pub(crate) struct Next {
     pub(crate) head: Head,
     first: Vec<(String, Vec<u8>, PutMode)>,
-    /// Of those, the ones that nobody needs where another is faster.
+    /// Those of `first` that are useless if another writer is faster.
     leftover: Vec<String>,
 }
 
@@ -455,7 +456,7 @@ impl Next {
         }
     }
 
-    /// Has the state that is there now in the history.
+    /// Puts the present state into the history.
     pub(crate) fn remember(&mut self, keep: &Keep, now: DateTime<Utc>) -> Result<()> {
         if self.head.is_there() && !self.head.is_kept() {
             self.keep_present()?;
@@ -464,7 +465,7 @@ impl Next {
         Ok(())
     }
 
-    /// Makes the object in the history of the state that is there now.
+    /// Writes the history object of the present state.
     pub(crate) fn keep_present(&mut self) -> Result<()> {
         let (part, bytes) = self.head.to_keep()?;
         self.leftover.push(part.clone());
@@ -472,20 +473,20 @@ impl Next {
         Ok(())
     }
 
-    /// Writes an object that belongs to this very write.
+    /// Writes an object under a new name that only this write uses. Returns the name.
     pub(crate) fn add(&mut self, kind: &str, bytes: Vec<u8>) -> String {
         let part = format!("{kind}-{}", new_id());
         self.add_as(part.clone(), bytes);
         part
     }
 
-    /// The same, under a name that nothing else has.
+    /// Writes an object under a given name that nothing else uses.
     pub(crate) fn add_as(&mut self, part: String, bytes: Vec<u8>) {
         self.first.push((part.clone(), bytes, PutMode::Overwrite));
         self.leftover.push(part);
     }
 
-    /// Writes an object that others may write over.
+    /// Writes an object that other writers may overwrite.
     pub(crate) fn set(&mut self, part: impl Into<String>, bytes: Vec<u8>) {
         self.first.push((part.into(), bytes, PutMode::Overwrite));
     }
@@ -532,10 +533,10 @@ impl CheckpointStore for ObjectCheckpointStore {
             Claim::check_forget(claim, fence, self.now_for(fence))
         };
         let read = |object| Head::of_any(object, self.now());
-        // Also one that is too large to be read otherwise.
+        // A document that is too large to be read is forgotten, too.
         let all = self.clone().with_max_bytes(u64::MAX);
-        // Nothing is removed that an object of the key names, or that of a writer who is about to: first all of that loses
-        // its meaning, and whoever comes after it writes objects of other names.
+        // Never remove an object that the key's object names, or that a writer is about to name. So the key's object
+        // first drops all of these names, and later writers use new ones.
         let beside = all.change_by(key, &read, |head, time| {
             check(head)?;
             let beside = self.beside_of(key, |_| true, time)?;
@@ -597,7 +598,7 @@ impl CheckpointStore for ObjectCheckpointStore {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // The driver's memory ends with the program.
+        // The driver's memory ends with the process.
         let is_shared = !self.remote.objects.to_string().contains("InMemory");
         let mut offered = Capabilities::none();
         offered.survives_power_loss = is_shared;

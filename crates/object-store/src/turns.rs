@@ -1,5 +1,4 @@
-//! Whose turn it is to write a key, among the threads that use one store: those of one program need not lose races
-//! against each other.
+//! Turns of the threads of one store to write a key, so that they need not lose races against each other.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,11 +21,11 @@ pub(crate) struct Held<'t> {
 
 impl Turns {
     fn busy(&self) -> MutexGuard<'_, BTreeSet<Key>> {
-        // A set is whole at every point where a panic could come, so a poisoned lock is no harm.
+        // A panic cannot leave the set half changed, so a poisoned lock is harmless.
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn; `None` if it has not come by then.
+    /// Waits for the turn; `None` if it has not come at `until`.
     pub(crate) fn wait<'t>(&'t self, key: &'t Key, until: Instant) -> Option<Held<'t>> {
         let mut busy = self.busy();
         while !busy.insert(key.clone()) {

@@ -17,7 +17,7 @@ pub(crate) fn driver_at(port: u16) -> Arc<AmazonS3> {
 }
 
 pub(crate) fn builder_at(port: u16) -> AmazonS3Builder {
-    // There is none to look certificates up for, which takes a tenth of a second.
+    // The server uses no TLS; loading the system's certificates takes a tenth of a second.
     let options = ClientOptions::new()
         .with_allow_http(true)
         .with_no_system_certificates(true);

@@ -14,7 +14,7 @@ use crate::client::driver_at;
 use crate::server::{fresh_root, shared};
 use crate::{in_memory, key, numbered};
 
-/// Tasks with all that a store keeps of one.
+/// Tasks with everything that a store can keep of one.
 fn fill(store: &dyn CheckpointStore) {
     for name in ["one", "t/wo"] {
         let key = key(name);
@@ -36,7 +36,7 @@ fn fill(store: &dyn CheckpointStore) {
     store.put(&key("one"), numbered(10)).unwrap();
 }
 
-/// All that a store shows of its keys.
+/// Everything that a store shows of its keys.
 fn shown(store: &dyn CheckpointStore) -> Vec<String> {
     let page = store.list(&Query::all()).unwrap();
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! A driver whose requests fail, or get an answer of a test's choice.
+//! A driver whose requests fail or get an answer that the test chooses.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -17,33 +17,33 @@ use futures_util::stream::{self, BoxStream};
 pub(crate) enum Cut {
     /// The request is not done.
     Before,
-    /// It is done, and its answer is lost.
+    /// The request is done, but its answer is lost.
     After,
-    /// It is not done, and no answer ever comes.
+    /// The request is not done, and no answer ever comes.
     Never,
-    /// A put is done, and made again, as a driver does where the first answer is lost: it is the second that is told of.
+    /// A put is done twice, as by a driver that retries after a lost answer. The caller gets the second answer.
     Twice,
 }
 
-/// What a back end does with the condition of a put.
+/// How a service treats the condition of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conditions {
     Kept,
-    /// It writes whatever is there.
+    /// It writes regardless of the condition.
     Ignored,
-    /// It says that it has none.
+    /// It answers that it does not support conditions.
     Refused,
 }
 
-/// What is done once before the first request that begins so: its kind and its place.
+/// An action that runs once, before the first request that begins with this kind and place.
 type Before = (&'static str, Box<dyn FnOnce() + Send>);
 
 pub(crate) struct Plan {
     before: Option<Before>,
-    /// So many requests later one fails.
+    /// The request this many later fails.
     pub(crate) next: Option<(usize, Cut)>,
     pub(crate) conditions: Conditions,
-    /// What was asked for: the kind and the place of each request.
+    /// The kind and the place of each request.
     pub(crate) asked: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// The driver's memory, behind a plan.
+/// The in-memory driver with planned failures.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) objects: Arc<dyn ObjectStore>,
@@ -74,12 +74,12 @@ impl Planned {
         Planned { objects, plan }
     }
 
-    /// Has something done before the first request of this kind.
+    /// Runs `what` before the first request of this kind.
     pub(crate) fn before(&self, request: &'static str, what: impl FnOnce() + Send + 'static) {
         self.plan.lock().unwrap().before = Some((request, Box::new(what)));
     }
 
-    /// Notes a request, and gives whether it fails.
+    /// Records a request and returns whether it fails.
     fn asked(&self, kind: &str, place: &Path) -> Option<Cut> {
         let asked = format!("{kind} {place}");
         let is_it = |(request, _): &mut Before| asked.starts_with(*request);
@@ -94,7 +94,7 @@ impl Planned {
         plan.next.is_none().then_some(how)
     }
 
-    /// What was asked for since the last time.
+    /// The requests since the last call.
     pub(crate) fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.plan.lock().unwrap().asked)
     }

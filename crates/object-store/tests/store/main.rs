@@ -1,11 +1,11 @@
-//! The store in an object store: the contract of every store, and what is its own.
+//! The store in an object store: the contract of every store, and the behaviour that only this one has.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test that cannot go on should say where"
 )]
 
-/// Ends a test that cannot run here, which says so: there is no S3 server. In CI it must be there.
+/// Returns from a test, with a message, if no S3 server is installed. In CI it must be installed.
 macro_rules! need_server {
     () => {
         if !crate::server::is_installed() {
@@ -52,7 +52,7 @@ fn number_at(store: &ObjectCheckpointStore, name: &str) -> Option<u64> {
     store.load(&key(name)).unwrap().as_ref().map(number_of)
 }
 
-/// Adds one.
+/// Increments the number in a document.
 fn count(store: &ObjectCheckpointStore, name: &str) {
     let counted = store.transact(&key(name), |stored| {
         let number = stored.map_or(0, number_of);

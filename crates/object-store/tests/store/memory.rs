@@ -1,4 +1,4 @@
-//! The contract of `CheckpointStore`, as the testkit has it, in the memory of the driver.
+//! The contract of `CheckpointStore`, checked by the testkit on the in-memory driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Memory {
     }
 }
 
-/// Opens as the rules of the testkit want it: a claim ends for all at the time that it says.
+/// Opens a store as the rules of the testkit need it: a claim expires for all at its stated time.
 pub(crate) fn open(
     objects: Arc<dyn ObjectStore>,
     root: &str,
@@ -44,7 +44,7 @@ pub(crate) fn open(
     Ok(Box::new(store.with_max_bytes(MAX_BYTES)))
 }
 
-/// Writes a text that is no document in the place of the one that is there.
+/// Replaces a document with a text that is none.
 pub(crate) async fn damage(objects: &dyn ObjectStore, root: &str, key: &Key) -> bool {
     let place = format!("{root}/documents/{key}").as_str().into();
     let Ok(there) = objects.get(&place).await else {
@@ -88,7 +88,7 @@ pub(crate) async fn all(objects: &dyn ObjectStore, root: &str) -> Vec<(String, V
     all
 }
 
-/// The same in one piece.
+/// The names and contents of all objects in one piece.
 pub(crate) async fn raw(objects: &dyn ObjectStore, root: &str) -> Vec<u8> {
     let all = all(objects, root).await.into_iter();
     all.flat_map(|(name, bytes)| [name.into_bytes(), bytes].concat())
@@ -137,7 +137,7 @@ impl Place for Memory {
 
 store_conformance!(memory, Memory::new(Cut::Before));
 
-/// Each request that is never answered is given up in time, and made again.
+/// A request that is never answered is given up in time and made again.
 #[test]
 fn an_answer_that_never_comes_is_not_waited_for_without_end() {
     let memory = Memory::new(Cut::Never);

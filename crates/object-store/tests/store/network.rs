@@ -1,4 +1,4 @@
-//! What the network does to the store, on an S3 server.
+//! The store over a network that fails, on an S3 server.
 
 use std::error::Error as _;
 use std::process::Command;
@@ -21,7 +21,7 @@ fn open(port: u16, root: &str) -> ObjectCheckpointStore {
     ObjectCheckpointStore::open(driver_at(port), root).unwrap()
 }
 
-/// A store whose requests go through a proxy, and one of the same place whose requests do not.
+/// A store whose requests go through a proxy, and one at the same place without a proxy.
 fn pair() -> (Proxy, ObjectCheckpointStore, ObjectCheckpointStore) {
     let (proxy, root) = (Proxy::start(shared().port), fresh_root());
     let through = open(proxy.port, &root);
@@ -39,7 +39,8 @@ fn past(store: &ObjectCheckpointStore, name: &str) -> Vec<u64> {
 
 const CUTS: [Cut; 3] = [Cut::Before, Cut::In, Cut::After];
 
-/// Makes a call whose requests are cut one after the other, in each way, until it makes no more; gives how many cuts it took.
+/// Repeats a call and cuts one of its requests after another, in each way, until there are no more. Returns the number
+/// of cuts.
 fn cut_each(proxy: &Proxy, mut call: impl FnMut(&str)) -> usize {
     let mut cuts = 0;
     for later in 0.. {
@@ -60,7 +61,7 @@ fn a_cut_connection_loses_no_save_and_makes_none_twice() {
     need_server!();
     let (proxy, _, direct) = pair();
     let root = fresh_root();
-    // A driver that repeats requests by itself must not do so behind the back of the store.
+    // A driver that retries by itself must not do so unknown to the store.
     let patient = builder_at(proxy.port).build().unwrap();
     let drivers: [Arc<dyn ObjectStore>; 2] = [driver_at(proxy.port), Arc::new(patient)];
     drop(direct);
@@ -164,7 +165,7 @@ fn every_update_counts_once_while_connections_break_all_the_time() {
     assert_eq!(past(&direct, "one"), kept);
 }
 
-/// The request of a put over another document that moves it.
+/// The position of the request that replaces the document in a put.
 const MOVE: usize = 2;
 
 #[test]
@@ -248,7 +249,7 @@ fn a_paused_owner_never_writes_after_a_take_over() {
     }
 }
 
-/// The error and all its causes, which tell no credentials.
+/// The error and all its causes, which must not have credentials in them.
 fn told(error: &Error) -> String {
     let mut told = format!("{error} {error:?}");
     let mut cause = error.source();
@@ -352,7 +353,7 @@ fn a_store_by_its_address_takes_the_rest_from_the_environment() {
         child.args(["--exact", name, "--nocapture"]);
         child.env(ADDRESS, format!("s3://{BUCKET}/{root}"));
         child.envs(shared().environment());
-        // What other programs call so is none of the driver's business.
+        // The driver must ignore these variables of other programs.
         child
             .env("BUCKET", "another")
             .env("ENDPOINT", "http://127.0.0.1:1");

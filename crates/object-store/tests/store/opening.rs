@@ -1,4 +1,4 @@
-//! What is opened, what is refused, and what is said of it.
+//! Which places a store opens or refuses, and with which errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::{in_memory, key, number_at, number_of, numbered};
 fn a_back_end_without_compare_and_swap_is_refused() {
     for conditions in [Conditions::Ignored, Conditions::Refused] {
         let planned = Planned::new(Arc::new(InMemory::new()));
-        // Also where another program laid it out, and nothing need be made.
+        // Also for a store that exists already, where nothing need be created.
         for is_laid_out in [false, true] {
             if is_laid_out {
                 ObjectCheckpointStore::open(planned.objects.clone(), "").unwrap();
@@ -62,7 +62,7 @@ fn where_there_is_no_store_only_some_ways_to_open_make_one() {
     let found = open_existing().unwrap();
     found.put(&key("one"), numbered(1)).unwrap();
     assert_eq!(number_at(&found, "one"), Some(1));
-    // Elsewhere there is none.
+    // There is no store elsewhere.
     let elsewhere = ObjectCheckpointStore::existing_from_url("memory:///a").unwrap_err();
     assert_eq!(elsewhere.code(), "no-store");
     let reader = ObjectCheckpointStore::read_only_from_url("memory:///a").unwrap();
@@ -81,7 +81,7 @@ fn a_newer_layout_is_read_and_not_written() {
     let error = store.put(&key("one"), numbered(2)).unwrap_err();
     let newer = ErrorKind::NewerLayout { found: 7, known: 1 };
     assert_eq!(*error.kind(), newer);
-    // What others wrote there is no store.
+    // An object of another program does not make a store.
     write(&*objects, "agent-checkpoint.json", "hello");
     let error = ObjectCheckpointStore::open(objects, "").unwrap_err();
     assert_eq!(error.code(), "not-a-store");
@@ -121,7 +121,7 @@ fn what_the_memory_of_a_driver_cannot_promise_is_not_promised() {
 fn an_object_that_is_not_the_stores_is_named_and_never_written_over() {
     let objects = Arc::new(InMemory::new());
     let store = ObjectCheckpointStore::open(objects.clone(), "").unwrap();
-    // The object of a key without a document, behind which somebody wrote one.
+    // An object of a key without a document, to which another program has added a text.
     let hour = ClaimRequest::new("dev", Duration::from_secs(3600));
     store.claim(&key("three"), &hour).unwrap();
     let claimed = read(&*objects, "documents/three") + "{}";
@@ -177,7 +177,7 @@ fn what_cannot_be_read_is_forgotten_and_nothing_of_another_key_with_it() {
     for (name, text) in [
         ("one", "{\"n\":1}".to_owned()),
         ("two", String::new()),
-        // The claim is all that can be read.
+        // Only the claim can be read.
         (
             "three",
             whole.replace("\"number\":", "\"number\":\"x\",\"was\":"),
@@ -203,7 +203,7 @@ fn what_cannot_be_read_is_forgotten_and_nothing_of_another_key_with_it() {
     assert_eq!(others(), before);
     let is_left = |name: &str| name.starts_with("beside/") && of_gone(name);
     assert!(!all().iter().any(|(name, _)| is_left(name)));
-    // An owner from before never writes again, and the key takes a new task.
+    // The earlier owner never writes again, and the key accepts a new task.
     let late = numbered(3).with_fence(first.fence);
     assert!(matches!(
         store.put(&key("two"), late).unwrap_err().kind(),
@@ -215,7 +215,7 @@ fn what_cannot_be_read_is_forgotten_and_nothing_of_another_key_with_it() {
         .put(&key("two"), numbered(4).with_fence(next.fence))
         .unwrap();
     assert_eq!(number_of(&store.load(&key("two")).unwrap().unwrap()), 4);
-    // What a newer program wrote is not taken for a ruin.
+    // An object of a newer version does not count as damaged.
     write(
         &*objects,
         "documents/one",
@@ -242,7 +242,7 @@ fn calls_come_from_any_thread_inside_a_runtime_or_not() {
         many.block_on(save).unwrap();
     }
     assert_eq!(number_at(&store, "of-0"), Some(4));
-    // A store that is dropped ends its thread; one that is opened in a runtime may be dropped there.
+    // Dropping a store ends its thread. A store that was opened in a runtime may be dropped there.
     runtime().block_on(async { drop(in_memory()) });
     let threads = || {
         let tasks = std::fs::read_dir("/proc/self/task").ok()?;
@@ -257,7 +257,7 @@ fn calls_come_from_any_thread_inside_a_runtime_or_not() {
     let Some(before) = threads() else { return };
     let more: Vec<_> = (0..40).map(|_| in_memory()).collect();
     drop(more);
-    // Other tests have stores, too, but not as many.
+    // Other tests have stores, too, but not so many.
     let began = std::time::Instant::now();
     while threads().unwrap() > before + 20 {
         assert!(began.elapsed().as_secs() < 20, "threads stay");

@@ -1,22 +1,22 @@
-//! A network that breaks when it is told to: between the driver and the server, request by request.
+//! A network that breaks on demand: a proxy between the driver and the server that forwards requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What becomes of a request.
+/// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The server gets nothing of it.
     Before,
-    /// It gets a part of it.
+    /// It gets a part of the request.
     In,
-    /// It gets all of it, and its answer goes to nobody.
+    /// It gets all of the request, but its answer is lost.
     After,
-    /// The same, and nothing goes through from then on.
+    /// As `After`, and nothing is forwarded from then on.
     Down,
-    /// It waits for the gate, then it is done.
+    /// It waits for the gate, and then it is done.
     Pause,
 }
 
@@ -29,10 +29,10 @@ pub(crate) struct Proxy {
 
 #[derive(Default)]
 struct Plan {
-    /// So many requests later.
+    /// How many requests later the cut happens, and which one.
     next: Option<(usize, Cut)>,
     is_down: bool,
-    /// Of all requests from now on each so manyth is cut, in each way in turn; how many have come.
+    /// From now on every n-th request is cut, in each way in turn: (n, requests so far).
     storm: Option<(usize, usize)>,
 }
 
@@ -62,7 +62,7 @@ impl Proxy {
                 thread::spawn(move || {
                     let client = client.unwrap();
                     let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                    // Whatever ends it, both ends are told.
+                    // Close both sides, however the forwarding ended.
                     let _ended = forward(&client, &server, &plan, &gate);
                     let _told = (
                         client.shutdown(Shutdown::Both),
@@ -74,22 +74,23 @@ impl Proxy {
         Proxy { port, plan, gate }
     }
 
-    /// Does this to the request that comes so many later.
+    /// Plans this cut for the request this many later.
     pub(crate) fn cut(&self, later: usize, how: Cut) {
         self.plan.lock().unwrap().next = Some((later, how));
     }
 
-    /// Cuts each so manyth request from now on.
+    /// Cuts every n-th request from now on.
     pub(crate) fn storm(&self, each: usize) {
         self.plan.lock().unwrap().storm = Some((each, 0));
     }
 
-    /// Whether that has been done; if not, it never is.
+    /// Whether the planned cut was made. If not, it is cancelled.
     pub(crate) fn has_cut(&self) -> bool {
         self.plan.lock().unwrap().next.take().is_none()
     }
 
-    /// What `call` gives, where nothing else goes through from the planned request on until `meanwhile` is done.
+    /// Runs `call`, and lets no other request through from the planned one on until `meanwhile` is done. Returns the
+    /// result of `call`.
     pub(crate) fn while_cut<T: Send>(
         &self,
         call: impl FnOnce() -> T + Send,
@@ -101,7 +102,7 @@ impl Proxy {
             while self.plan.lock().unwrap().next.is_some() {
                 thread::yield_now();
             }
-            // What the server got, it does first.
+            // Let the server first handle what it received.
             thread::sleep(std::time::Duration::from_millis(50));
             meanwhile();
             drop(closed);
@@ -145,7 +146,7 @@ fn forward(
     Ok(())
 }
 
-/// A request or an answer, whole; `None` at the end.
+/// A whole request or answer; `None` at the end.
 fn message(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     let (mut bytes, mut length) = (Vec::new(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! Writers that lose: nothing that an object of the key names is taken away for them.
+//! Writers that lose a race: no object that the key's object names is removed for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::driver::{Cut, Planned};
 use crate::memory::{read, write};
 use crate::{key, number_at, number_of, numbered};
 
-/// A store whose requests a test sees, and another one at the same place.
+/// A store whose requests the test sees, and another one at the same place.
 fn rivals() -> (Planned, ObjectCheckpointStore, ObjectCheckpointStore) {
     let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let planned = Planned::new(objects.clone());
     let store = ObjectCheckpointStore::open(Arc::new(planned.clone()), "").unwrap();
     let rival = ObjectCheckpointStore::open(objects, "").unwrap();
-    // Each save lets go of something.
+    // Each save releases an object.
     let keep = || Keep::newest(1);
     (
         planned,
@@ -38,7 +38,7 @@ fn take(store: &ObjectCheckpointStore) -> Claim {
     store.claim(&key("one"), &request).unwrap()
 }
 
-/// How many items were dropped, once every state was read.
+/// Reads every state, and returns the number of dropped items.
 fn dropped(store: &ObjectCheckpointStore) -> usize {
     for entry in store.states(&key("one")).unwrap() {
         store.load_revision(&key("one"), &entry.id).unwrap();
@@ -51,7 +51,7 @@ fn an_owner_whose_task_was_taken_over_takes_nothing_away() {
     let (planned, store, rival) = rivals();
     let one = key("one");
     store.put(&one, numbered(0)).unwrap();
-    // So often that the object lets go of as much as it holds, at every point of that.
+    // Often enough to reach every point at which the object releases as much as it holds.
     for round in 1..40 {
         let owner = take(&store);
         let other = rival.clone();
@@ -72,8 +72,8 @@ fn an_owner_whose_task_was_taken_over_takes_nothing_away() {
     }
 }
 
-/// The claim is not in the object of the ledger: a line that was decided before a take-over is one from before it, which the
-/// new owner finds before it adds its own.
+/// The claim is not in the object of the ledger. A line that was decided before a take-over counts as one from before
+/// it, and the new owner finds it before it adds its own.
 #[test]
 fn a_line_that_comes_after_a_take_over_is_found_by_the_new_owner() {
     let (planned, store, rival) = rivals();
@@ -99,16 +99,16 @@ fn a_line_that_comes_after_a_take_over_is_found_by_the_new_owner() {
     assert_eq!(rival.beside().ledger(&one).unwrap(), lines);
 }
 
-/// The first request puts the line there, and the second is told that something is there already.
+/// The first request writes the line, and the second one finds it there.
 #[test]
 fn a_line_that_the_driver_puts_twice_is_never_told_to_be_missing() {
     let (planned, store, rival) = rivals();
-    // There is no time left to look at what is there.
+    // No time is left to read the object again.
     let hasty = store.clone().with_timeout(Duration::ZERO);
     let (one, mut all) = (key("one"), Vec::new());
     for (store, has_time) in [(&store, true), (&hasty, false), (&store, true)] {
         let line = format!("{{\"n\":{}}}", all.len());
-        // Behind the reads of the ledger and of the claim.
+        // After the reads of the ledger and of the claim.
         planned.plan.lock().unwrap().next = Some((2, Cut::Twice));
         let added = store
             .beside()
@@ -150,7 +150,7 @@ fn a_save_that_is_under_way_while_its_task_is_forgotten_is_whole() {
     for round in 0..3 {
         store.put(&one, numbered(1).with_dropped(item(1))).unwrap();
         store.put(&one, numbered(2)).unwrap();
-        // What the save needs beside the document is there, and the document is not written yet.
+        // The objects beside the document are written, and the document is not written yet.
         let other = rival.clone();
         planned.before("update documents/one", move || {
             assert!(other.forget(&key("one"), &DeleteOptions::new()).unwrap());
@@ -177,7 +177,7 @@ fn a_save_in_the_middle_of_a_forget_is_whole() {
         other.put(&key("one"), put).unwrap();
         assert_eq!(dropped(&other), 1);
     });
-    // The task that it forgets is that of the save as well: it came while the forget went on.
+    // The save is part of the task that is forgotten: it came while the forget was running.
     assert!(store.forget(&one, &DeleteOptions::new()).unwrap());
     assert_eq!(number_at(&rival, "one"), None);
     assert_eq!(dropped(&rival), 0);

@@ -1,4 +1,4 @@
-//! What each call asks of the object store.
+//! The requests of each call.
 
 use std::sync::Arc;
 
@@ -120,10 +120,10 @@ fn what_no_longer_counts_is_removed() {
         (&newest[0].value, &newest[1].value),
         (&58.into(), &59.into())
     );
-    // Ten states, the items, the fingerprints, the layout, the document, and what waits for the next removal.
+    // Ten states, the dropped items, the fingerprints, the layout, the document, and the objects that wait for removal.
     let there = names(&*planned.objects);
     assert!(there.len() <= 10 + 4 + 16, "{there:?}");
-    // What a killed writer left behind goes when somebody prunes.
+    // A prune removes the objects that a killed writer left.
     write(&*planned.objects, "beside/one/history-3", "left");
     store
         .history()
@@ -143,7 +143,7 @@ fn dropped_items_beyond_one_object_come_back_in_order() {
     for number in 0..8 {
         let long = format!("{}{}", number + 1, "x".repeat(30_000));
         let item = Dropped::new("/x", DropReason::Elements(1), long.into());
-        // The one before is told again, as after a save whose answer was lost.
+        // The previous item is reported again, as after a save whose answer was lost.
         let before = format!("{number}{}", "x".repeat(30_000));
         let before = Dropped::new("/x", DropReason::Elements(1), before.into());
         let items = vec![before, item];

@@ -1,4 +1,4 @@
-//! The contract of `CheckpointStore`, as the testkit has it, on an S3 server.
+//! The contract of `CheckpointStore`, checked by the testkit on an S3 server.
 
 use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::testkit::{MovableClock, Place};

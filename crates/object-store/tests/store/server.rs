@@ -1,4 +1,4 @@
-//! An S3 server of the tests' own, which ends with the program that began it.
+//! An S3 server for the tests. It ends with the program that started it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) const ID: &str = "AKIATHEID";
 
-/// What the tests give as the secret, which nothing may tell.
+/// The secret key of the tests, which no output may contain.
 pub(crate) const SECRET: &str = "hush-hush-hush";
 
 pub(crate) const BUCKET: &str = "checkpoints";
@@ -17,7 +17,7 @@ pub(crate) const BUCKET: &str = "checkpoints";
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) port: u16,
-    /// It ends when it gets no more input.
+    /// The server ends when its input is closed.
     _process: Child,
 }
 
@@ -29,14 +29,14 @@ pub(crate) fn is_installed() -> bool {
         std::env::var("CI").as_deref() != Ok("true"),
         "no S3 server (moto) is installed, which CI needs"
     );
-    // Past the capture of passing tests.
+    // Written directly, because the test harness hides the output of passing tests.
     let line =
         "SKIPPED tests of ObjectCheckpointStore (no S3 server: `pip install 'moto[server,s3]'`)\n";
     let _seen = std::io::stderr().write_all(line.as_bytes());
     false
 }
 
-/// The Python that has moto: that of the test command, or the one of the system.
+/// The Python that has moto: the one of the test command or of the system.
 fn python() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -83,7 +83,7 @@ pub(crate) fn shared() -> &'static Server {
 }
 
 impl Server {
-    /// What a program is given that finds it by the address of a bucket.
+    /// The environment of a program that opens the store by the URL of a bucket.
     pub(crate) fn environment(&self) -> [(&'static str, String); 5] {
         [
             (
@@ -97,7 +97,7 @@ impl Server {
         ]
     }
 
-    /// A request about a bucket, past all drivers.
+    /// A request about a bucket, made without a driver.
     pub(crate) fn ask(&self, method: &str, path: &str) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let request = format!(
