@@ -74,7 +74,7 @@ pub(crate) struct Global {
     /// with --key), one checkpoint file, or a builder-state host file
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
-    /// Let a report overwrite values that could not be read; they are kept with what was cut
+    /// Let a report overwrite values that could not be read; they are kept in the dropped log
     #[arg(long, global = true)]
     pub(crate) allow_loss: bool,
     /// The checkpoint in a folder or a database: a task or agent id
@@ -83,10 +83,10 @@ pub(crate) struct Global {
     /// The checkpoint in a builder-state host file: active, adhoc:ID or top [default: the only one there]
     #[arg(long, global = true, value_name = "SLOT", value_parser = slot)]
     pub(crate) slot: Option<Slot>,
-    /// The project's folder, which tracked files are relative to
+    /// The project's folder, to which tracked files are relative
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
-    /// Take this RFC 3339 time for the present, also in stamps
+    /// Use this RFC 3339 time as the present time, also for stamps
     #[arg(long, global = true, value_name = "T", value_parser = time)]
     pub(crate) now: Option<DateTime<Utc>>,
     /// The writing agent
@@ -95,13 +95,13 @@ pub(crate) struct Global {
     /// The session that is writing
     #[arg(long, global = true, value_name = "S", value_parser = words)]
     pub(crate) session: Option<String>,
-    /// The fence of your claim, as `ckpt claim` printed it; needed for every change while a claim stands
+    /// The fence of your claim, as `ckpt claim` printed it; required for every change while a claim is valid
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
-    /// Print what has the shape of a secret; without this a mark such as [redacted: github-token] stands for it
+    /// Print text that looks like a secret, instead of a mark such as [redacted: github-token]
     #[arg(long, global = true)]
     pub(crate) show_secrets: bool,
-    /// Take what has the shape of a secret out of what a report writes
+    /// Remove text that looks like a secret from what a report writes
     #[arg(long, global = true)]
     pub(crate) redact: bool,
     /// The largest file or document that is read, in bytes
@@ -110,10 +110,10 @@ pub(crate) struct Global {
     /// Print nothing but errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Exit with 0 where there are findings, in place of 1; errors keep their codes
+    /// Exit with 0 instead of 1 when there are findings; errors keep their codes
     #[arg(long, global = true)]
     pub(crate) exit_zero: bool,
-    /// Where the values come from.
+    /// The origin of each value.
     #[arg(skip)]
     pub(crate) settings: Vec<Setting>,
     /// The formats that this program knows.
@@ -122,19 +122,19 @@ pub(crate) struct Global {
     /// The values of the formats' own options.
     #[arg(skip)]
     pub(crate) given: Given,
-    /// How long a save waits for the lock of a file, where that is not the usual time.
+    /// How long a save waits for the lock of a file, if not the default time.
     #[arg(skip)]
     pub(crate) lock_timeout: Option<Duration>,
 }
 
 impl Global {
-    /// Where the value of a setting comes from.
+    /// The origin of a setting's value.
     pub(crate) fn origin(&self, name: &str) -> &Origin {
         let setting = self.settings.iter().find(|setting| setting.name == name);
         setting.map_or(&Origin::Default, |setting| &setting.origin)
     }
 
-    /// What gave a setting its value, for the advice to leave it out.
+    /// The name of the option or variable that gave a setting its value, for the advice to omit it.
     pub(crate) fn source(&self, name: &str) -> String {
         match self.origin(name) {
             Origin::Variable => variable(name),
@@ -143,18 +143,18 @@ impl Global {
     }
 }
 
-/// What to do.
+/// The verb of the command line.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Say which format each file has, and why
+    /// Report which format each file has, and why
     Detect {
         /// The files, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Say whether each file is a valid checkpoint, and what is wrong with it
+    /// Report whether each file is a valid checkpoint, and what is wrong with it
     ///
-    /// A corrupt file is reported as such whatever its format. Stamps in the future are judged only with --now.
+    /// A file can be corrupt in any format. Stamps in the future are judged only with --now.
     Validate {
         /// The files, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
@@ -168,9 +168,9 @@ pub(crate) enum Verb {
     },
     /// Change values at JSON pointers, and nothing else in the text
     ///
-    /// The pointers are those of the file, also in a host file. A value is JSON: text needs its quotes,
-    /// `ckpt set FILE '/phase="verification"'`. Members that are missing are made in objects that are there;
-    /// `/list/-` appends. Several assignments are one change: all or none.
+    /// Pointers begin at the root of the file, even in a host file. A value is JSON: text needs its quotes, `ckpt set
+    /// FILE '/phase="verification"'`. Missing members are added to objects that exist; `/list/-` appends. Several
+    /// assignments are one change: all or none.
     Set {
         /// The checkpoint file (not with --store), then the assignments, each POINTER=JSON
         #[arg(value_name = "FILE POINTER=JSON", required = true, num_args = 1..)]
@@ -185,18 +185,17 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Say of each file that the checkpoint names whether it changed since
+    /// Report for each file that the checkpoint names whether it has changed since
     Stale {
         /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Print the prompt for the agent that goes on
+    /// Print the prompt for the agent that continues the task
     ///
-    /// The prompt goes to standard output; warnings, and questions to be answered first, to standard error. What has
-    /// the shape of a secret is redacted in it. --agent and --session say who asks: a task that another has claimed
-    /// is refused.
-    /// Exit 0 says continue, 1 verify or answer first, 4 do not resume, 3 the checkpoint is corrupt.
+    /// The prompt goes to standard output; warnings, and questions to be answered first, go to standard error. Text
+    /// that looks like a secret is redacted. --agent and --session say who asks: a task that another agent has claimed
+    /// is refused. Exit 0 means continue, 1 verify or answer first, 4 do not resume, 3 the checkpoint is corrupt.
     Resume {
         /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
@@ -204,17 +203,17 @@ pub(crate) enum Verb {
         /// Print another message: block (the prompt in short), header, take-over, status-check, escalation, progress
         #[arg(long, value_name = "NAME", default_value = "resume")]
         message: String,
-        /// A Jinja template of your own for the message, `-` for standard input
+        /// Your own Jinja template for the message, `-` for standard input
         #[arg(long, value_name = "FILE")]
         template: Option<PathBuf>,
-        /// A folder of templates of your own, NAME.md and FORMAT/NAME.md; those it lacks are the built-in ones
+        /// A folder of your own templates, NAME.md and FORMAT/NAME.md; built-in ones replace those it lacks
         #[arg(long, value_name = "DIR")]
         templates: Option<PathBuf>,
         /// Omit the oldest finished steps, then the oldest reasons of decisions, until the prompt has at most N
         /// tokens (of 4 bytes)
         #[arg(long, value_name = "N", allow_negative_numbers = true)]
         budget_tokens: Option<usize>,
-        /// What the task is, where the file does not say it
+        /// A description of the task, if the file has none
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
         /// Begin with the line "Resuming from checkpoint (created by …)"
@@ -223,26 +222,27 @@ pub(crate) enum Verb {
     },
     /// Begin a checkpoint in --store
     ///
-    /// Where a checkpoint is already, it is shown with its resume verdict and not touched: exit 1.
+    /// If there is a checkpoint already, it is shown with its resume verdict and not changed: exit 1.
     Start {
-        /// The steps of the plan, in order; where the plan has ids, such as those of subtasks or stories, these
+        /// The steps of the plan, in order; if the format identifies them by ids (subtasks, stories), the ids
         #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
         plan: Vec<String>,
     },
     /// Show all checkpoints of these folders in one table: who works on what, how far it is, who is alive
     ///
-    /// Sub-folders are looked into. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or
-    /// something does not go together; 3 when a checkpoint is corrupt.
+    /// Includes sub-folders. Exit 1 when an agent is late, stalled, stuck, missing or in an unknown state, or when
+    /// checkpoints do not fit together; 3 when a checkpoint is corrupt.
     Status(Box<Status>),
     /// Make a page for people: all checkpoints of these folders, and the timeline of each task
     ///
-    /// One HTML file without scripts, which asks nothing of a network: steps, decisions, hand-overs, silences and effects of
-    /// each task, what it needs, and what comes next. Exit codes as `status` has them; a file that is no such page: 4.
+    /// One HTML file without scripts that loads nothing from a network: steps, decisions, hand-overs, silences and
+    /// effects of each task, what it needs, and what comes next. Exit codes as for `status`; 4 if the file exists and
+    /// is not such a page.
     #[command(name = "report")]
     HtmlReport(Box<HtmlReport>),
     /// List the checkpoints of a store: key, format and file, with a tab between
     ///
-    /// Of a host file the slot stands for the key. Sub-folders are stores of their own.
+    /// For a host file the slot takes the place of the key. Sub-folders are separate stores.
     List {
         /// The folder, file or database; or --store
         #[arg(value_name = "STORE")]
@@ -252,12 +252,12 @@ pub(crate) enum Verb {
     Report(Report),
     /// Report several things as one change: one JSON object a line on standard input
     ///
-    /// Each has "op", such as "step done", and what the verb takes: {"op": "step done", "text": "Wired it"}.
-    /// A line that is wrong or refused: nothing is written, and the line is named.
+    /// Each has "op", such as "step done", and the arguments of that verb: {"op": "step done", "text": "Wired it"}. If
+    /// a line is wrong or refused, nothing is written, and the error names the line.
     Batch,
     /// Print the same hand-off in another format
     ///
-    /// What that format cannot hold is listed on standard error: exit 1.
+    /// Anything that this format cannot hold is listed on standard error: exit 1.
     Convert {
         /// The checkpoint file, `-` for standard input; or --store
         #[arg(value_name = "FILE")]
@@ -265,7 +265,7 @@ pub(crate) enum Verb {
         /// The other format
         #[arg(long, value_name = "F")]
         to: String,
-        /// Write it to this file, which must not be there yet
+        /// Write it to this file, which must not exist yet
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -274,17 +274,17 @@ pub(crate) enum Verb {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Keep this entry whatever comes; `current` makes an entry of the present state
+        /// Pin this entry, so that it is never removed; `current` pins the present state
         #[arg(long, value_name = "ENTRY")]
         pin: Option<String>,
-        /// Let this entry go when its time comes
+        /// Unpin this entry, so that it may be removed when it is old
         #[arg(long, value_name = "ENTRY", conflicts_with = "pin")]
         unpin: Option<String>,
     },
-    /// Say in words what changed between two states of a checkpoint
+    /// Describe in words what changed between two states of a checkpoint
     ///
-    /// Exit 1 when they differ. An entry is one that `ckpt history` lists, a revision, `current`, or `-`: what is on
-    /// standard input.
+    /// Exit 1 when they differ. An ENTRY is one that `ckpt history` lists, a revision, `current`, or `-` for standard
+    /// input.
     Diff {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
@@ -308,27 +308,27 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "REV")]
         expect: Option<String>,
     },
-    /// Go on from a checkpoint that cannot be read, or was deleted
+    /// Recover a checkpoint that cannot be read or was deleted
     ///
-    /// The damaged text is quarantined, never lost, and the newest earlier state that can be read takes its place. What the
-    /// damaged text has that the other lacks is listed: exit 1.
+    /// The damaged text is quarantined, and the newest readable earlier state takes its place. Content of the damaged
+    /// text that this state lacks is listed: exit 1.
     Recover {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Begin anew instead: nothing takes its place
+        /// Begin anew instead, without an earlier state
         #[arg(long, conflicts_with = "salvage")]
         fresh: bool,
-        /// Go on with the good part of the damaged text instead
+        /// Continue with the good part of the damaged text instead
         #[arg(long)]
         salvage: bool,
     },
-    /// Put a checkpoint aside under the protocol's name for that, so that its key is free again
+    /// Move a checkpoint to its protocol's name for archives, so that its key is free again
     Archive {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Why [default: complete, where its task is; else it must be said]
+        /// Why [default: complete if the task is; otherwise required]
         #[arg(long = "as", value_name = "WHY", value_enum)]
         why: Option<ArchivedAs>,
         /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
@@ -337,69 +337,69 @@ pub(crate) enum Verb {
     },
     /// Copy all checkpoints of one store into another, with their history
     ///
-    /// A copy that was interrupted goes on where it stopped. What is another checkpoint in TO is not touched: exit 5; what
-    /// an agent has claimed is not copied: exit 4. What is no checkpoint is named and stays: exit 1.
+    /// An interrupted copy continues where it stopped. A different checkpoint in TO is not changed: exit 5. A claimed
+    /// task is not copied: exit 4. A file that is no checkpoint is named and not copied: exit 1.
     Copy {
-        /// The store that is read: a folder, one checkpoint file, a host file or a database, `sqlite:PATH`
+        /// The store to read: a folder, one checkpoint file, a host file or a database, `sqlite:PATH`
         #[arg(value_name = "FROM")]
         from: PathBuf,
-        /// The store that is written to: a folder or a database, which is made
+        /// The store to write to: a folder or a database, which is created if missing
         #[arg(value_name = "TO")]
         to: PathBuf,
-        /// Only keys that begin so
+        /// Only keys that begin with this text
         #[arg(long, value_name = "TEXT")]
         prefix: Option<String>,
         /// Copy no earlier states
         #[arg(long)]
         without_history: bool,
-        /// Copy also what an agent has claimed, which goes on in FROM
+        /// Copy claimed tasks, too; their agents continue in FROM
         #[arg(long)]
         include_claimed: bool,
     },
-    /// Remove everything that is kept of a task, for good; without --apply, say what that would be
+    /// Remove everything that is kept of a task, for good; without --apply, only list it
     ///
-    /// The checkpoint and its archives, its history with what is pinned, damaged texts, dropped items and the claim go. The
-    /// number of the last fence stays, so that no earlier owner writes again. With --ended, --taken-over or --older-than
-    /// all tasks of a folder and its sub-folders, or of a database, that were kept for so long.
+    /// This removes the checkpoint and its archives, its history with pinned entries, damaged texts, dropped items and
+    /// the claim. The number of the last fence stays, so that no earlier owner writes again. --ended, --taken-over and
+    /// --older-than select all such tasks of a folder and its sub-folders, or of a database.
     Forget {
         /// The checkpoint file, or with an age the folder; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         #[command(flatten)]
         old: Old,
-        /// Remove it; nothing brings it back
+        /// Remove it; this cannot be undone
         #[arg(long)]
         apply: bool,
         /// Only if the checkpoint is at this revision, as `ckpt revision` prints it; else exit 5
         #[arg(long, value_name = "REV", requires = "apply")]
         expect: Option<String>,
     },
-    /// Remove old entries of the history; the newest and those that are pinned stay
+    /// Remove old entries of the history; the newest and the pinned ones stay
     Prune {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Keep so many [default: 10, unless another limit is given]
+        /// Keep this many [default: 10, unless another limit is given]
         #[arg(long, value_name = "N", allow_negative_numbers = true)]
         keep: Option<usize>,
-        /// Keep none that was written longer ago, such as `36h` or `30days`
+        /// Keep none that was written longer ago than this, such as `36h` or `30days`
         #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
         older_than: Option<Duration>,
-        /// Keep so many bytes together
+        /// Keep at most this many bytes in total
         #[arg(long, value_name = "N", allow_negative_numbers = true)]
         within_bytes: Option<u64>,
     },
-    /// Claim a task for --agent, and print the fence that its changes must show; without --agent, say who holds it
+    /// Claim a task for --agent and print the fence that its changes need; without --agent, print who holds it
     ///
-    /// A claim of another that still stands: exit 4. The holder of a claim gets the same fence again.
+    /// If another agent's claim is valid: exit 4. The holder of a claim gets the same fence again.
     Claim {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// How long the claim stands unless it is claimed again, such as `90s` or `2h`
+        /// How long the claim lasts unless it is claimed again, such as `90s` or `2h`
         #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = claimed_for)]
         time_to_live: Duration,
-        /// Take the task from an owner whose claim still stands, because it is known to be dead
+        /// Take the task from an owner whose claim is still valid, because that owner is known to be dead
         #[arg(long)]
         take_over: bool,
         /// The process that works on the task: once it is gone, --agent may claim the task again at once, in any session
@@ -408,29 +408,30 @@ pub(crate) enum Verb {
         /// Extend the claim of --fence, even an expired one if no other agent took the task
         #[arg(long, conflicts_with = "take_over")]
         renew: bool,
-        /// Start the count of attempts without progress anew: their cause is mended, and `ckpt resume` refuses the task no more
+        /// Reset the count of attempts without progress once their cause is fixed, so that `ckpt resume` accepts the
+        /// task again
         #[arg(long)]
         reset_attempts: bool,
-        /// Print lines for `eval "$(ckpt claim … --export)"`: the commands that follow in this shell show the fence, and
-        /// change the same checkpoint
+        /// Print lines for `eval "$(ckpt claim … --export)"`: later commands in this shell then use this fence and this
+        /// checkpoint
         #[arg(long, conflicts_with_all = ["json", "quiet"])]
         export: bool,
     },
-    /// Give the claim with --fence back
+    /// Release the claim with --fence
     Release {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Set a project up: say which checkpoints are there, and what `ckpt.toml`, `.gitignore`, AGENTS.md and CLAUDE.md need
+    /// Set up a project: list its checkpoints and what `ckpt.toml`, `.gitignore`, AGENTS.md and CLAUDE.md need
     ///
-    /// Works in the current folder. Nothing is written without --write, and nothing is overwritten: a file that is there
-    /// gets at its end what it lacks. Exit 1 when a checkpoint has violations, 3 when one is corrupt.
+    /// Works in the current folder. Nothing is written without --write, and nothing is overwritten: missing lines are
+    /// appended to files that exist. Exit 1 when a checkpoint has violations, 3 when one is corrupt.
     Init {
         /// Write it
         #[arg(long)]
         write: bool,
-        /// Also add `ckpt hook` to the project's settings of these coding agents, of which the rest stays as it is
+        /// Also add `ckpt hook` to the project's settings of these coding agents; their other settings stay unchanged
         #[arg(long, value_name = "AGENT", value_enum, num_args = 1..)]
         hooks: Vec<Agent>,
     },
@@ -452,22 +453,22 @@ pub(crate) enum Verb {
     /// AfterAgent and SessionEnd, which also tell of files that changed while no step was reported. Without --key it is
     /// the only checkpoint of the store that is not complete. Always exit 0: a failure is a `systemMessage`.
     Hook(Hook),
-    /// Run a command at most once for the task, whatever is killed: COMMAND follows `--`
+    /// Run a command at most once for the task, even if a process is killed: COMMAND follows `--`
     ///
-    /// That the command is begun is on disk before it runs, and its output and exit code afterwards: the next time nothing is
-    /// run, and both come again. The exit code is that of COMMAND; 125 says that it did not run: because it is in doubt whether
-    /// it took place, because another is at it, or because of an error.
+    /// The start of the command is on disk before it runs, its output and exit code afterwards. The next time nothing
+    /// is run, and both are given again. The exit code is that of COMMAND; 125 means that it did not run: because it is
+    /// in doubt whether it took place, because another process is running it, or because of an error.
     Once(Once),
     /// Ask a person to approve exactly this command, or this action: COMMAND follows `--`
     ///
     /// The plan says to wait until it is decided. Asking again for the same changes nothing while it is pending or
     /// approved; another action under the same ID is refused until the earlier one is denied, expired or consumed.
     Ask(Ask),
-    /// Approve what was asked for, once
+    /// Approve the requested action, once
     ///
-    /// It goes through whichever agent has claimed the task. NAME is no proof of who decides.
+    /// This works whichever agent has claimed the task. NAME does not prove who decided.
     Approve(Decide),
-    /// Deny what was asked for, also where it was approved and is not used yet
+    /// Deny the requested action, even if it was approved and is not used yet
     Deny {
         #[command(flatten)]
         decide: Decide,
@@ -475,16 +476,16 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "TEXT")]
         because: Option<String>,
     },
-    /// Say whether an action is approved; run the COMMAND that is, once: it follows `--`
+    /// Report whether an action is approved, or run the approved COMMAND once: it follows `--`
     ///
-    /// Without the action it is only looked at: exit 0 says approved and not used yet, 1 pending, 4 denied, expired, consumed
-    /// or not asked. With --action the approval is consumed, which exit 0 says. With COMMAND it is consumed in the same step
-    /// in which COMMAND is begun, as by `ckpt once` with the same ID: the exit code is that of COMMAND; 125 says that it
-    /// did not run.
+    /// Without the action this only looks: exit 0 means approved and not used yet, 1 pending, 4 denied, expired,
+    /// consumed or not asked for. With --action the approval is consumed: exit 0. With COMMAND it is consumed in the
+    /// same step that begins COMMAND, as by `ckpt once` with the same ID: the exit code is that of COMMAND, and 125
+    /// means that it did not run.
     Approved(Action),
-    /// List what the task did outside of its checkpoint with `ckpt once`, and settle what is in doubt
+    /// List the effects of the task outside of its checkpoint (`ckpt once`), and settle those in doubt
     ///
-    /// Exit code 1 says that something is in doubt.
+    /// Exit code 1 means that an effect is in doubt.
     Effects {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
@@ -492,26 +493,26 @@ pub(crate) enum Verb {
         #[command(flatten)]
         settle: Settle,
     },
-    /// Show that a step, criterion or gate is done, with a command: COMMAND follows `--`
+    /// Prove with a command that a step, criterion or gate is done: COMMAND follows `--`
     ///
-    /// It runs in --root, without a shell. Its exit code is recorded with the end of its output and the files that it
-    /// covers: once one of them changes, the proof is outdated. A criterion or gate of the format is passed or failed by it.
-    /// Exit code 0 says that it is proven, 1 that it is not.
+    /// COMMAND runs in --root, without a shell. Its exit code is recorded with the end of its output and the files that
+    /// it covers: once one of them changes, the proof is outdated. It also passes or fails a criterion or gate of the
+    /// format. Exit code 0 means proven, 1 not proven.
     Prove(Prove),
-    /// List what finished work is proven, failed, outdated or only claimed, and what is to be proven again
+    /// List which finished work is proven, failed, outdated or only claimed, and what must be proven again
     ///
-    /// Exit code 1 says that something is failed or outdated.
+    /// Exit code 1 means that something is failed or outdated.
     Check {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Run the fewest proofs that have to be run again, and record what they show
+        /// Run the proofs that must be run again, as few as possible, and record the results
         #[arg(long)]
         rerun: bool,
     },
-    /// Print each setting with its value, and where that comes from: an option, a variable, `ckpt.toml`, a default
+    /// Print each setting with its value and its origin: an option, a variable, `ckpt.toml`, a default
     Config,
-    /// Print the script with which a shell completes verbs and options
+    /// Print the script that lets a shell complete verbs and options
     Completions {
         /// The shell
         #[arg(value_name = "SHELL", value_enum)]
@@ -564,7 +565,7 @@ pub(crate) struct Hook {
     /// What the agent sent.
     #[arg(skip)]
     pub(crate) payload: serde_json::Value,
-    /// How `ckpt.toml` has the prompt made.
+    /// The template that `ckpt.toml` names for the prompt.
     #[arg(skip)]
     pub(crate) template: Option<PathBuf>,
     #[arg(skip)]
@@ -573,25 +574,25 @@ pub(crate) struct Hook {
     pub(crate) budget_tokens: Option<usize>,
 }
 
-/// For how long tasks are kept.
+/// Which old tasks are forgotten.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Old {
-    /// All complete tasks that were last changed so long ago, such as `30days`
+    /// All complete tasks that were last changed longer ago than this, such as `30days`
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
     pub(crate) ended: Option<Duration>,
-    /// All that another agent took over into a checkpoint of its own, and that were last changed so long ago
+    /// All tasks that another agent took over into its own checkpoint and that were last changed longer ago than this
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
     pub(crate) taken_over: Option<Duration>,
-    /// All that were last changed so long ago, complete or not
+    /// All tasks that were last changed longer ago than this, complete or not
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
     pub(crate) older_than: Option<Duration>,
-    /// Of these keep so many, the last changed ones
+    /// Keep this many of them, the most recently changed ones
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) keep: Option<usize>,
 }
 
 impl Verb {
-    /// Which checkpoints a verb of many looks at.
+    /// Which checkpoints a verb for many checkpoints scans.
     pub(crate) fn scope(&self) -> Option<&Scope> {
         match self {
             Verb::Status(how) => Some(&how.scope),
@@ -600,7 +601,7 @@ impl Verb {
         }
     }
 
-    /// The same, for the settings that it lacks.
+    /// The same, mutable, to fill in missing settings.
     pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
         match self {
             Verb::Status(how) => Some(&mut how.scope),
@@ -609,7 +610,7 @@ impl Verb {
         }
     }
 
-    /// The FILE that a verb of one checkpoint is given.
+    /// The FILE argument of a verb for one checkpoint.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Verb::Show { file }
@@ -640,7 +641,7 @@ impl Verb {
     }
 }
 
-/// Which checkpoints are looked at, and how they are judged.
+/// Which checkpoints are scanned, and how they are judged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Scope {
     /// The folders, or single files; or --store
@@ -649,10 +650,11 @@ pub(crate) struct Scope {
     /// Agents that should have a checkpoint
     #[arg(long, value_name = "AGENT", num_args = 1.., value_parser = words)]
     pub(crate) expect: Vec<String>,
-    /// Tasks that are planned: TASK, TASK@AGENT, or a file (`-`: standard input) with one of these a line or as a JSON array
+    /// Planned tasks: TASK, TASK@AGENT, or a file (`-`: standard input) with one of these per line or a JSON array of
+    /// them
     #[arg(long, value_name = "FILE|TASK", num_args = 1.., value_parser = words)]
     pub(crate) planned: Vec<String>,
-    /// How many folders deep
+    /// How many levels of sub-folders to scan
     #[arg(
         long,
         value_name = "N",
@@ -660,18 +662,18 @@ pub(crate) struct Scope {
         default_value_t = 8
     )]
     pub(crate) depth: usize,
-    /// From which silence on an agent is late [default: by its protocol]
+    /// After how long a silence an agent is late [default: by its protocol]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) late: Option<Duration>,
-    /// From which silence on an agent is stalled [default: by its protocol]
+    /// After how long a silence an agent is stalled [default: by its protocol]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) stalled: Option<Duration>,
-    /// From which time without progress on an agent that beats is stuck [default: 2h]
+    /// After how long without progress an agent that beats is stuck [default: 2h]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) stuck: Option<Duration>,
 }
 
-/// What is looked at, and how it is shown.
+/// Which checkpoints `status` scans, and how it prints them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -679,29 +681,29 @@ pub(crate) struct Status {
     /// Print the STATUS table as markdown
     #[arg(long, conflicts_with_all = ["json", "watch"])]
     pub(crate) markdown: bool,
-    /// Stay, and print a line for whatever happens: changed, late, stalled, finished
+    /// Keep running, and print a line for each event: changed, late, stalled, finished
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) watch: bool,
-    /// Only what can be resumed, as `ckpt resume` judges it from --root
+    /// Only tasks that can be resumed, as `ckpt resume` judges them from --root
     #[arg(long)]
     pub(crate) resumable: bool,
-    /// Only what may go on now: it can be resumed, waits for no later time, and no claim keeps others out
+    /// Only tasks that may continue now: they can be resumed, wait for no later time, and no claim keeps others out
     #[arg(long)]
     pub(crate) due: bool,
     /// Print the protocols' own messages about agents that are late or stalled
     #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
     pub(crate) messages: bool,
-    /// How often --watch looks, also where the system does not tell of changes
+    /// How often --watch scans, even if the system does not report changes
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = pause, requires = "watch")]
     pub(crate) every: Duration,
 }
 
-/// What a page for people shows, and where it goes.
+/// What the HTML page shows, and where it is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HtmlReport {
     #[command(flatten)]
     pub(crate) scope: Scope,
-    /// Write the page to this file, in the place of an earlier one; `-` is standard output
+    /// Write the page to this file, replacing an earlier page; `-` is standard output
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) html: PathBuf,
 }
@@ -717,7 +719,7 @@ pub(crate) enum ArchivedAs {
     Aborted,
 }
 
-/// For which side a schema is.
+/// Which side a schema describes.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Contract {
     /// What is read without a violation of shape
@@ -737,13 +739,13 @@ pub(crate) enum Report {
     Decide(Forcible<Decision>),
     /// Note how far the work in progress is
     Note(Forcible<Text>),
-    /// Report that something is in the way
+    /// Report that something blocks the work
     Block(Forcible<Block>),
-    /// Record what goes with the work beside its steps: files, instructions, where in the material it is
+    /// Record details beside the steps: files, instructions, the position in the material
     ///
-    /// Each format has some of them; another is refused with the list of those it has.
+    /// Each format has some of them; any other is refused with a list of those it has.
     Detail(Forcible<Details>),
-    /// Report that nothing is in the way any more
+    /// Report that nothing blocks the work any more
     Unblock(Forcible<Nothing>),
     /// Report that the agent is alive
     Heartbeat(Forcible<Nothing>),
@@ -769,7 +771,7 @@ pub(crate) enum Report {
     Sync(Forcible<Name>),
     /// Begin the task anew
     Restart(Forcible<Because>),
-    /// Record what an activity of verification gave
+    /// Record the result of a verification activity
     Verify(Forcible<Verification>),
     /// Report a subtask that joins, begins, is finished or failed
     #[command(subcommand)]
@@ -785,11 +787,11 @@ pub(crate) enum Report {
     Gate(Gate),
     /// Waive a proof by an issue
     Waive(Forcible<Waiver>),
-    /// Record what a review of the plan came to
+    /// Record the verdict of a review of the plan
     Review(Forcible<Review>),
 }
 
-/// A proof that need not be given.
+/// The waiver of a proof.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Waiver {
     /// The issue that waives it
@@ -806,10 +808,10 @@ pub(crate) struct Review {
     /// ship, ship_with_gates, do_not_ship or overridden
     #[arg(value_name = "VERDICT", value_parser = words)]
     pub(crate) verdict: String,
-    /// How many findings of the gravest kind there are
+    /// The number of findings of the gravest kind
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) p0: u32,
-    /// How many of the second kind there are
+    /// The number of findings of the second gravest kind
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) p1: u32,
     /// Which review of the plan it is, 1 or 2
@@ -823,7 +825,7 @@ pub(crate) struct Review {
     pub(crate) because: Option<String>,
 }
 
-/// What is reported, and whether the protocol need not have the way there.
+/// A report, and whether it may make a transition that the protocol lacks.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Forcible<T: clap::Args> {
     #[command(flatten)]
@@ -834,11 +836,11 @@ pub(crate) struct Forcible<T: clap::Args> {
     pub(crate) force: bool,
 }
 
-/// A report that needs no more words.
+/// A report without arguments.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Nothing {}
 
-/// A report in words.
+/// A report with a text.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Text {
     /// What it is
@@ -846,43 +848,43 @@ pub(crate) struct Text {
     pub(crate) text: String,
 }
 
-/// What is in the way.
+/// A blocker.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Block {
     /// What it is
     #[arg(value_name = "TEXT", value_parser = words)]
     pub(crate) text: String,
-    /// Of which type the error is, such as dependency_missing
+    /// The type of the error, such as dependency_missing
     #[serde(rename = "type")]
     #[arg(long = "type", value_name = "TYPE", value_parser = words)]
     pub(crate) kind: Option<String>,
 }
 
-/// What goes with the work beside its steps.
+/// Details of the work beside its steps.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Details {
-    /// Files that were made, apart from a finished step
+    /// Files that were created, not as part of a finished step
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) created: Vec<String>,
-    /// Files that were changed, apart from a finished step
+    /// Files that were changed, not as part of a finished step
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) modified: Vec<String>,
-    /// The changed files are committed: their list begins anew
+    /// The changed files are committed: start their list anew
     #[arg(long)]
     pub(crate) committed: bool,
     /// How to resume from here
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) instructions: Option<String>,
-    /// The steps that are left, in place of those that were, as in a new stage
+    /// The remaining steps, in place of the old ones, for example in a new stage
     #[arg(long, value_name = "STEP", num_args = 1.., value_parser = words)]
     pub(crate) plan: Option<Vec<String>>,
-    /// What of the material was processed last
+    /// The part of the material that was processed last
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) processed: Option<String>,
-    /// What of the material comes next
+    /// The part of the material that comes next
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) next: Option<String>,
-    /// The inbox was checked now, and has so many unread messages
+    /// The inbox was checked now and has this many unread messages
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) unread: Option<u32>,
     /// The overview of the group was updated now
@@ -891,7 +893,7 @@ pub(crate) struct Details {
     /// The agent's own status file was updated now
     #[arg(long)]
     pub(crate) status_file: bool,
-    /// What success is measured by, such as US-003.verificationContract
+    /// The measure of success, such as US-003.verificationContract
     #[arg(long, value_name = "REF", value_parser = words)]
     pub(crate) contract: Option<String>,
 }
@@ -910,7 +912,7 @@ pub(crate) struct RateLimit {
 /// A task that waits.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Pause {
-    /// When to go on, and not before, such as 2026-03-02T14:30:00Z: `ckpt resume` then says to wait
+    /// The earliest time to continue, such as 2026-03-02T14:30:00Z: until then `ckpt resume` says to wait
     #[arg(long, value_name = "T", value_parser = time)]
     pub(crate) until: Option<DateTime<Utc>>,
 }
@@ -921,7 +923,7 @@ pub(crate) struct Used {
     /// The part that is used, such as 0.78
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = used, required_unless_present = "messages")]
     pub(crate) used: Option<ContextUse>,
-    /// The messages so far, if the tokens are not known
+    /// The number of messages so far, if the tokens are not known
     #[arg(
         long,
         value_name = "N",
@@ -929,13 +931,13 @@ pub(crate) struct Used {
         conflicts_with = "used"
     )]
     pub(crate) messages: Option<u64>,
-    /// How many messages stand for the whole context [default: 200]
+    /// How many messages fill the whole context [default: 200]
     #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "messages",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) of: Option<u64>,
 }
 
-/// Who is to go on.
+/// The agent that receives the task.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct To {
     /// The agent
@@ -943,7 +945,7 @@ pub(crate) struct To {
     pub(crate) to: String,
 }
 
-/// What is entered or passed.
+/// The name of a phase or sync point.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Name {
     /// Its name
@@ -984,12 +986,12 @@ pub(crate) struct Verification {
     /// The activity, such as `unit tests`
     #[arg(value_name = "ACTIVITY", value_parser = words)]
     pub(crate) activity: String,
-    /// What it gave, as the format spells it, such as `passed`
+    /// Its result, as the format spells it, such as `passed`
     #[arg(value_name = "STATUS", value_parser = words)]
     pub(crate) status: String,
 }
 
-/// What became of a step.
+/// A change of a step.
 #[derive(Debug, Serialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Step {
@@ -999,15 +1001,15 @@ pub(crate) enum Step {
     Done(Forcible<StepDone>),
     /// A step joins the plan
     Add(Forcible<StepAdd>),
-    /// A planned step is not to be done
+    /// A planned step is no longer to be done
     Drop(Forcible<StepDrop>),
-    /// A planned step reads otherwise
+    /// A planned step gets a new text
     Edit(Forcible<StepEdit>),
-    /// A planned step comes before another
+    /// A planned step moves before another
     Move(Forcible<StepMove>),
 }
 
-/// A step that joins the plan.
+/// A step to add to the plan.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepAdd {
     /// The step
@@ -1018,29 +1020,29 @@ pub(crate) struct StepAdd {
     pub(crate) before: Option<String>,
 }
 
-/// A planned step that is not to be done.
+/// A planned step that is no longer to be done.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepDrop {
     /// The step, as the plan has it
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
-    /// Why: recorded as a decision where the format has those
+    /// Why; recorded as a decision if the format has decisions
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) because: String,
 }
 
-/// A planned step that reads otherwise.
+/// A planned step that gets a new text.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepEdit {
     /// The step, as the plan has it
     #[arg(value_name = "TEXT")]
     pub(crate) text: String,
-    /// How it reads from now on
+    /// The new text
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) to: String,
 }
 
-/// A planned step that comes before another.
+/// A planned step that moves before another.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct StepMove {
     /// The step, as the plan has it
@@ -1069,10 +1071,10 @@ pub(crate) struct StepDone {
     /// unless TEXT reads more like another]
     #[arg(long, value_name = "TEXT")]
     pub(crate) pending: Option<String>,
-    /// It is the current step that is finished, whatever TEXT reads like
+    /// The current step is the finished one, whatever TEXT says
     #[arg(long, conflicts_with = "pending")]
     pub(crate) current: bool,
-    /// Files it made, relative to the project's folder
+    /// Files it created, relative to the project's folder
     #[arg(long, value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) created: Vec<String>,
     /// Files it changed, relative to the project's folder
@@ -1080,7 +1082,7 @@ pub(crate) struct StepDone {
     pub(crate) modified: Vec<String>,
 }
 
-/// What became of a workstream.
+/// A change of a workstream.
 #[derive(Debug, Serialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Workstream {
@@ -1101,7 +1103,7 @@ pub(crate) struct Dormant {
     pub(crate) because: String,
 }
 
-/// What became of an item of the plan.
+/// A change of an item of the plan.
 #[derive(Debug, Serialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Item {
@@ -1129,7 +1131,7 @@ pub(crate) struct ItemDone {
     /// Its id
     #[arg(value_name = "ID", value_parser = words)]
     pub(crate) id: String,
-    /// Files it made or changed, relative to the project's folder
+    /// Files it created or changed, relative to the project's folder
     #[arg(long = "file", value_name = "F", num_args = 1.., value_parser = words)]
     pub(crate) files: Vec<String>,
 }
@@ -1145,7 +1147,7 @@ pub(crate) struct ItemFail {
     pub(crate) because: Option<String>,
 }
 
-/// What became of a gate.
+/// The result of a gate.
 #[derive(Debug, Serialize, Subcommand)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Gate {
@@ -1175,7 +1177,7 @@ pub(crate) struct GateFail {
     /// Why
     #[arg(long, value_name = "TEXT", value_parser = words)]
     pub(crate) because: String,
-    /// The workstream that is to be mended [default: the one in the gate's name, else the only one in progress]
+    /// The workstream that must be fixed [default: the one in the gate's name, else the only one in progress]
     #[arg(long, value_name = "W", value_parser = words)]
     pub(crate) workstream: Option<String>,
     /// The file in which it failed
@@ -1186,8 +1188,8 @@ pub(crate) struct GateFail {
     pub(crate) line: Option<u32>,
 }
 
-/// A text that says something: an unset shell variable must not become a step. What names a planned step is looked up in
-/// the plan, and may be as empty as that step is.
+/// Accepts a text that is not blank, so that an unset shell variable does not become a step. The name of a planned step
+/// is not checked here: it is looked up in the plan and may be as empty as that step is.
 pub(crate) fn words(text: &str) -> Result<String, String> {
     if is_blank(text) {
         Err("it is empty; say it in a few words".to_owned())
@@ -1201,7 +1203,7 @@ fn used(text: &str) -> Result<ContextUse, String> {
     used.ok_or_else(|| "a part of the context is a fraction, such as 0.78 for 78 %".to_owned())
 }
 
-/// How long a claim stands.
+/// How long a claim lasts.
 fn claimed_for(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if time.is_zero() {
@@ -1213,7 +1215,7 @@ fn claimed_for(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a claim cannot stand for that long; give a time such as 15m".to_owned())
 }
 
-/// A time to wait, which must not be none: that would be no pause at all.
+/// A time to wait, which must not be zero.
 fn pause(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     match time.is_zero() {
@@ -1238,17 +1240,17 @@ fn time(text: &str) -> Result<DateTime<Utc>, String> {
         .ok_or_else(|| "a time is RFC 3339 with a zone, such as 2026-03-02T08:05:00Z".to_owned())
 }
 
-/// The command, with what these formats add.
+/// The command, with the arguments that these formats add.
 pub(crate) fn command(formats: &Formats) -> clap::Command {
     help::with_help(inputs::command(Args::command(), formats))
 }
 
-/// The command line, or what is to be said instead: the help, the version, or what is wrong with it.
+/// The command line, or the text to print instead: the help, the version, or the usage error.
 pub(crate) fn parse(formats: Formats) -> Result<Line, Box<Outcome>> {
     parse_words(std::env::args_os(), formats)
 }
 
-/// The same of these words, the first of which is the name of the command.
+/// Parses these words, the first of which is the name of the command.
 pub(crate) fn parse_words(
     words: impl IntoIterator<Item = OsString>,
     formats: Formats,
@@ -1279,7 +1281,7 @@ pub(crate) fn parse_words(
             },
             _ => {
                 let outcome = Outcome::from(usage(&text, &command)).for_a_shell(is_exported());
-                // Nothing was parsed, so nothing else says how the result is wanted.
+                // Nothing was parsed, so look for the option itself.
                 match std::env::args_os().any(|word| word == "--json") {
                     true => outcome.with_error_as_json(),
                     false => outcome,
@@ -1306,21 +1308,21 @@ pub(crate) fn parse_words(
     }
 }
 
-/// Whether a shell takes what is printed, also where the command line is wrong.
+/// Whether a shell evaluates the output, even if the command line is wrong.
 fn is_exported() -> bool {
     std::env::args_os().any(|word| word == "--export")
 }
 
-/// What a command line says.
+/// A parsed command line.
 #[derive(Debug)]
 pub(crate) enum Line {
     /// A verb that all formats have.
     Common(Box<Args>),
-    /// The words of one that a single format has.
+    /// A verb of a single format, in its words.
     Own(Box<Global>, String),
 }
 
-/// The several lines of a usage error as one.
+/// Joins the lines of a usage error into one.
 fn usage(text: &str, command: &clap::Command) -> Failure {
     let lines: Vec<&str> = text
         .lines()
@@ -1328,7 +1330,7 @@ fn usage(text: &str, command: &clap::Command) -> Failure {
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
     if lines.first().is_some_and(|line| line.starts_with("error:")) {
-        // A line that ends with a colon goes on in the next.
+        // A line that ends with a colon continues in the next.
         let joined = lines
             .join("; ")
             .replace(":; ", ": ")
@@ -1338,12 +1340,12 @@ fn usage(text: &str, command: &clap::Command) -> Failure {
             "invalid digit found in string",
             "it is a whole number, such as 10",
         );
-        // What follows `--` is no option any more.
+        // Words after `--` are not options.
         return Failure::usage(
             joined.replace("as a value, use", "as a value, end the command with"),
         );
     }
-    // The help of a verb that needs another word after it.
+    // Clap printed the help of a verb that needs another word.
     let verb = lines
         .iter()
         .find_map(|line| line.strip_prefix("Usage: ckpt "));
@@ -1371,7 +1373,7 @@ mod tests {
 
     use super::*;
 
-    /// The words that end with this command and with those below it, and all their long options.
+    /// Collects the words of this command and its subcommands, and all their long options.
     fn collect(
         command: &clap::Command,
         above: &str,
@@ -1390,7 +1392,7 @@ mod tests {
         }
     }
 
-    /// What stands between backticks in a line, without the options and values behind a verb.
+    /// The text between backticks in a line.
     fn code(line: &str) -> impl Iterator<Item = &str> {
         line.split('`').skip(1).step_by(2)
     }
@@ -1438,7 +1440,7 @@ mod tests {
             "only in docs/cli.md"
         );
 
-        // Each heading of a verb, and each command in the text, names one that is there.
+        // Each heading and each command in the text names a verb that exists.
         let first: BTreeSet<&str> = verbs
             .iter()
             .filter_map(|verb| verb.split(' ').next())

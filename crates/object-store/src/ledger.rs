@@ -58,7 +58,7 @@ impl ObjectCheckpointStore {
         lines.map_err(|error| error.with_path(path.as_ref()).with_key(key))
     }
 
-    /// Adds to each key of a page how long its ledger is, with one listing of the objects beside all keys.
+    /// Adds to each key of a page the version of its ledger, with one listing of the objects beside all keys.
     pub(crate) fn tell_ledgers(&self, page: &mut Page, time: Time) -> Result<()> {
         let (Some(first), Some(_)) = (page.entries.first(), page.entries.last()) else {
             return Ok(());

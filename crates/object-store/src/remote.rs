@@ -117,8 +117,8 @@ impl Remote {
         })
     }
 
-    /// Writes objects whose content is the same for every writer, all at once. With `PutMode::Create`, existing objects
-    /// stay as they are.
+    /// Writes objects, all at once. An object whose condition fails counts as written: the one that exists has the same
+    /// content.
     pub(crate) fn put_all(
         &self,
         all: Vec<(Path, Vec<u8>, PutMode)>,
