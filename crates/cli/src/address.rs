@@ -1,4 +1,4 @@
-//! From the command line to the checkpoint that is meant.
+//! From the command line to the checkpoint that it names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,22 +30,22 @@ use crate::named::{
 };
 use crate::read;
 
-/// One checkpoint: where it is, its format and its place in a store.
+/// One checkpoint: its location, its format and its key in a store.
 pub(crate) struct Target {
-    /// The file that holds it, or the address of its store, as it is shown.
+    /// The file, or the address of the store, as messages show it.
     pub(crate) path: PathBuf,
-    /// The file whose surroundings its format may look at: of a store without files one that is nowhere.
+    /// The file whose neighbours its format may read. For a store without files, a path that does not exist.
     pub(crate) file: PathBuf,
     /// Its format.
     pub(crate) format: Format,
-    /// Where it is in the store.
+    /// Its key in the store.
     pub(crate) key: Key,
-    /// Where it is in a host file.
+    /// Its slot in a host file.
     pub(crate) slot: Option<Slot>,
-    /// Whether the file, or the document in a store without files, is there.
+    /// Whether the file (or in a store without files the document) exists.
     is_file_there: bool,
     store: Arc<dyn CheckpointStore>,
-    /// The same, where it is made of files.
+    /// The same store, if it is made of files.
     files: Option<Files>,
 }
 
@@ -56,7 +56,7 @@ enum Files {
 }
 
 impl Target {
-    /// The checkpoint of FILE or `--store`, for reading; the file must be there.
+    /// The checkpoint of FILE or `--store`, for reading. The file must exist.
     pub(crate) fn to_read(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         let named = Named::new(file, Access::Read, global)?;
         let target = Target::open(named, Access::Read, global)?;
@@ -69,7 +69,7 @@ impl Target {
         Target::of_store(Access::Change, global)
     }
 
-    /// The same; it may have to be made first.
+    /// The checkpoint of `--store`, for writing; it may have to be created first.
     pub(crate) fn to_begin(global: &Global) -> Result<Target, Failure> {
         Target::of_store(Access::Make, global)
     }
@@ -86,7 +86,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Refuses a change where no reader of the protocol looks.
+    /// Refuses a change of a file that no reader of the protocol looks at.
     fn check_place(&self, global: &Global) -> Result<(), Failure> {
         if !self.is_in_file() {
             return Ok(());
@@ -96,7 +96,7 @@ impl Target {
         Ok(self.format.check_place(&file)?)
     }
 
-    /// Fails unless the file is there, so that a change of nothing makes no folders.
+    /// Fails unless the file exists, so that a change of a missing checkpoint creates no folders.
     pub(crate) fn require_file(&self) -> Result<(), Failure> {
         if self.is_file_there {
             Ok(())
@@ -105,28 +105,27 @@ impl Target {
         }
     }
 
-    /// The checkpoint of FILE or `--store`, for a change that needs no file that can be read: it may be
-    /// damaged or missing.
+    /// The checkpoint of FILE or `--store`, for a change that works on a damaged or missing file, too.
     pub(crate) fn to_change(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         let target = Target::damaged(file, Access::Change, global)?;
         target.check_place(global)?;
         Ok(target)
     }
 
-    /// The same; its store may have to be made first.
+    /// As [`to_change`](Target::to_change), but its store may have to be created first.
     pub(crate) fn to_claim(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         let target = Target::damaged(file, Access::Make, global)?;
         target.check_place(global)?;
         Ok(target)
     }
 
-    /// As [`to_change`](Target::to_change), for what only looks.
+    /// As [`to_change`](Target::to_change), for reading only.
     pub(crate) fn to_look_at(file: Option<&Path>, global: &Global) -> Result<Target, Failure> {
         Target::damaged(file, Access::Read, global)
     }
 
-    /// As [`to_change`](Target::to_change), or as [`to_look_at`](Target::to_look_at), for what needs no format: a key that
-    /// is named says enough of what is damaged.
+    /// As [`to_change`](Target::to_change) or [`to_look_at`](Target::to_look_at), for an action that needs no format:
+    /// for a damaged checkpoint the key is enough.
     pub(crate) fn to_forget(
         file: Option<&Path>,
         apply: bool,
@@ -138,7 +137,7 @@ impl Target {
             if !is_corrupt || global.key.is_none() || global.format.is_some() {
                 return Err(failure);
             }
-            // A host file has no keys, and all others lie by default as a task does.
+            // A host file has no keys. Any other store lies by default where a task's store does.
             let mut as_task = global.clone();
             as_task.format = Some(Format::of::<TaskCheckpoint>().name().to_owned());
             match Named::new(file, access, global)? {
@@ -155,8 +154,8 @@ impl Target {
         Ok(target)
     }
 
-    /// The newest good state of a damaged file's present task that its own store keeps: in the history of its key, in
-    /// its protocol's backups, or of a host file in the history of any slot.
+    /// The newest good state of a damaged file's present task in its own store: from the history of its key, from its
+    /// protocol's backups, or for a host file from the history of any slot.
     pub(crate) fn kept(path: &Path, format: Option<&Format>, global: &Global) -> Option<EntryId> {
         if format.is_some_and(Format::is_host) {
             return kept_host(path, global).map(|(entry, _)| entry);
@@ -165,7 +164,7 @@ impl Target {
             let target = Target::to_look_at(file, global).ok();
             target.filter(|target| target.path == path)
         };
-        // The damaged file may be another than the one that --store names.
+        // The damaged file may not be the one that --store names.
         let alone = || Global {
             store: None,
             key: None,
@@ -208,7 +207,7 @@ impl Target {
             Some(_) => format_of(&path, None, global)?,
             None => read::format_of_damaged(&path, &error, global)?.ok_or_else(nameless)?,
         };
-        // Its good part may tell the key as well as the whole does.
+        // Its readable part may be enough to find the key.
         let good = read::good_part(&path, global.max_bytes)?;
         let target = Target::in_format(path.clone(), good, format, access, global)
             .or_else(|_| Target::in_format(path, None, format, access, global))?;
@@ -238,7 +237,7 @@ impl Target {
         }
     }
 
-    /// In a store without files: the format is as named, as detected, or as the history says.
+    /// A checkpoint in a store without files. Its format is the named one, the detected one, or the one of its history.
     fn in_store(
         named: NamedKey,
         document: Option<&Document>,
@@ -320,12 +319,12 @@ impl Target {
         })
     }
 
-    /// The checkpoints of the store, whatever type they have.
+    /// The checkpoints of the store, of any type.
     pub(crate) fn any_checkpoints(&self, global: &Global) -> Box<dyn AnyCheckpoints> {
         self.format.checkpoints(&self.checkpoints(global))
     }
 
-    /// The checkpoints of the store, of a type; of `()` for [`Format::checkpoints`].
+    /// The checkpoints of the store as type `C`; `()` for [`Format::checkpoints`].
     pub(crate) fn checkpoints<C>(&self, global: &Global) -> Checkpoints<C> {
         let mut checkpoints = Checkpoints::new(self.store.clone())
             .fenced(global.fence)
@@ -342,19 +341,19 @@ impl Target {
         }
     }
 
-    /// The document of the checkpoint, for what needs no type.
+    /// The document of the checkpoint, untyped.
     pub(crate) fn load(&self) -> Result<Option<Document>, Failure> {
         let stored = self.store().load(&self.key);
         let stored = stored.map_err(|error| self.error(error))?;
         Ok(stored.map(|stored| stored.document))
     }
 
-    /// The store, for what needs no type.
+    /// The store.
     pub(crate) fn store(&self) -> &dyn CheckpointStore {
         &*self.store
     }
 
-    /// The store, where each checkpoint is a file of its own.
+    /// The store, if each checkpoint is a separate file.
     pub(crate) fn files(&self) -> Option<&FileStore> {
         match &self.files {
             Some(Files::Own(store)) => Some(store),
@@ -376,8 +375,8 @@ impl Target {
         CheckpointFile::new(&self.file, read).in_project(&global.root)
     }
 
-    /// Archives the checkpoint, and says where: see [`FileStore::archive`]. In a store without files it is a pinned
-    /// entry of the history, of a task that ended.
+    /// Archives the checkpoint and returns where: see [`FileStore::archive`]. In a store without files the archive is a
+    /// pinned entry of the history of the ended task.
     pub(crate) fn archive(
         &self,
         why: Archive,
@@ -395,7 +394,7 @@ impl Target {
 
     fn archive_as_entry(&self, options: &DeleteOptions) -> Result<String, Failure> {
         let (store, at) = (&self.store, |error| self.error(error));
-        // Where no history is kept, an archive would be a loss.
+        // Without a history the archive would be lost.
         store.states(&self.key).map_err(at)?;
         if !store.delete(&self.key, options).map_err(at)? {
             return Err(at(Error::new(ErrorKind::NotFound)));
@@ -411,10 +410,11 @@ impl Target {
         Ok(format!("entry {entry} of the history of {}", self.key))
     }
 
-    /// An error at this checkpoint. One that is not there may have been: then there is more to do than to begin.
+    /// An error about this checkpoint. If the checkpoint is missing, its past decides whether the advice is only to
+    /// begin.
     pub(crate) fn error(&self, error: Error) -> Failure {
         let is_missing = matches!(error.kind(), ErrorKind::NotFound);
-        // An archive may be that of the task before the one that was deleted.
+        // The archive may belong to the task before the deleted one.
         let past = || {
             let of_this_task = self.of_the_past(true);
             of_this_task
@@ -434,7 +434,7 @@ impl Target {
         }
     }
 
-    /// The message about a checkpoint that was archived, as when another agent took over.
+    /// The message about a checkpoint that was archived, for example because another agent took over.
     fn archived(&self) -> Option<String> {
         self.is_in_file().then_some(())?;
         let name = self.path.file_name()?.to_str()?;
@@ -454,14 +454,14 @@ impl Target {
         ))
     }
 
-    /// What is said of a checkpoint that is gone and has a history, of its task or of those before.
+    /// The message about a missing checkpoint whose history has states of its task, or of earlier tasks.
     pub(crate) fn of_the_past(&self, of_this_task: bool) -> Option<String> {
         let entries = self.store().states(&self.key).ok()?;
         let newest = entries.iter().find(|entry| !entry.is_current())?;
         if of_this_task && newest.tasks_since > 0 {
             return None;
         }
-        // Without it another slot may be meant, which has a checkpoint.
+        // Without the slot, the command might mean another slot that has a checkpoint.
         let slot = self.slot.as_ref();
         let slot = slot.map_or_else(String::new, |slot| format!(" --slot {slot}"));
         let once = match self.slot_place() {
@@ -469,7 +469,7 @@ impl Target {
             _ => "",
         };
         Some(match newest.tasks_since {
-            // An empty slot is nothing to recover from.
+            // An empty slot needs no recovery.
             0 if self.slot.is_some() && self.is_file_there => format!(
                 "the checkpoint is gone; its history has earlier states, the newest is {0}: `ckpt restore{slot} --entry \
                  {0}` brings it back{once}, `ckpt history{slot}` lists them",
@@ -489,21 +489,21 @@ impl Target {
         })
     }
 
-    /// Where a place in the checkpoint is in the file, which has more around it where it is a host.
+    /// The pointer in the file for a pointer in the checkpoint; they differ in a host file.
     pub(crate) fn pointer_in_file(&self, pointer: &str) -> String {
         let place = self.slot_place().and_then(Result::ok);
         let base = place.map_or_else(String::new, |place| place.pointer);
         format!("{base}{pointer}")
     }
 
-    /// The place of the slot in the host file, or that it has none; `None` where no host can be read.
+    /// The place of the slot in the host file, or the error that it has none; `None` if no host can be read.
     fn slot_place(&self) -> Option<Result<SlotPlace, Error>> {
         let slot = self.slot.as_ref()?;
         let host = read_document(&self.path, u64::MAX).ok().flatten()?;
         Some(slot.find(&host))
     }
 
-    /// Where it is, for a message.
+    /// Its location, for a message.
     pub(crate) fn place(&self) -> String {
         let path = self.path.display();
         match self.is_in_file() {
@@ -512,7 +512,7 @@ impl Target {
         }
     }
 
-    /// How a command line names it.
+    /// The words with which a command line names it.
     pub(crate) fn words(&self) -> String {
         let path = self.path.display().to_string();
         match self.is_in_file() {
@@ -525,7 +525,7 @@ impl Target {
         }
     }
 
-    /// The key, where the file itself is not the address.
+    /// The key, unless the file itself is the address.
     pub(crate) fn shown_key(&self) -> Option<&Key> {
         self.slot.is_none().then_some(&self.key)
     }
@@ -533,8 +533,8 @@ impl Target {
 
 /// The store of a file and the key in it.
 ///
-/// A file that has the name its protocol gives it is reached through its folder, so that the protocol's
-/// own backups are made. Any other file is a store by itself, under the key in its content.
+/// A file with the name that its protocol gives it is opened through its folder, so that the protocol's own backups are
+/// made. Any other file is a store by itself, under the key in its content.
 pub(crate) fn store_of(
     path: &Path,
     document: Option<&Document>,
@@ -563,7 +563,7 @@ pub(crate) fn store_of(
         let key = key.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
         return Ok((store, key));
     };
-    // A link that the user names is followed wherever it leads; one that stands in a store is not.
+    // A link that the user names is followed anywhere; a link inside a store is not.
     let is_named_link =
         global.store.as_deref().is_none_or(|store| store == path) && named_link(path);
     let is_in_place =
@@ -579,7 +579,7 @@ pub(crate) fn store_of(
     Ok((store, key))
 }
 
-/// The format of a file: as named, as detected, or for one that is not there as its name or its history says.
+/// The format of a file: the named one, the detected one, or for a missing file the one of its name or its history.
 fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Result<Format, Error> {
     let formats = &global.formats;
     if let Some(name) = &global.format {
@@ -597,7 +597,7 @@ fn format_of(path: &Path, document: Option<&Document>, global: &Global) -> Resul
     Ok(detected.map_or_else(Format::of::<TaskCheckpoint>, |detected| detected.format))
 }
 
-/// The newest host that the history of a host file keeps, with which a recovery goes on.
+/// The newest state of a host file in its history, from which a recovery continues.
 pub(crate) fn kept_host(path: &Path, global: &Global) -> Option<(EntryId, Document)> {
     let options = FileOptions::read_only().with_max_bytes(global.max_bytes);
     let store = FileStore::single(path, options).ok()?;
@@ -606,8 +606,8 @@ pub(crate) fn kept_host(path: &Path, global: &Global) -> Option<(EntryId, Docume
     Some((entry, host.document))
 }
 
-/// The slot that is meant in a host file; of one that is damaged or gone, in the newest that is kept. A named one may
-/// have lost its place, and still have a history.
+/// The slot that is meant in a host file, or, if that file is damaged or gone, in its newest kept state. A named slot
+/// may be missing from the file and still have a history.
 fn slot_of(path: &Path, host: Option<&Document>, global: &Global) -> Result<Slot, Error> {
     match (&global.slot, host) {
         (Some(slot), Some(host)) => match slot.find(host) {
@@ -630,12 +630,12 @@ fn has_states(path: &Path, slot: &Slot, global: &Global) -> bool {
     states.is_ok_and(|states| !states.is_empty())
 }
 
-/// The slot of a host file that needs no name.
+/// The only slot of a host file with a checkpoint, which needs no name.
 pub(crate) fn only_slot(path: &Path, host: &Document) -> Result<Slot, Error> {
     Slot::only(host).map_err(|error| error.with_path(path))
 }
 
-/// The options of a file store, which tell others who is writing.
+/// The options of a file store, including who writes.
 pub(crate) fn file_options(access: Access, global: &Global) -> FileOptions {
     let options = match access {
         Access::Read => FileOptions::read_only(),

@@ -1,4 +1,4 @@
-//! From an address such as `sqlite:PATH` to an open store. A path is no address: its store is made of files.
+//! Opens the store at an address such as `sqlite:PATH`. A path is not an address: its store is made of files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,22 +8,22 @@ use agent_checkpoint::store::CheckpointStore;
 use crate::args::Global;
 use crate::failure::Failure;
 
-/// What a verb is about to do with a store.
+/// What a verb will do with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
-    /// Change what is there.
+    /// Change checkpoints.
     Change,
-    /// The same, in a store that may have to be made first.
+    /// Change checkpoints in a store that may have to be created first.
     Make,
 }
 
-/// Whether this is the address of a store that is no file or folder.
+/// Whether this is the address of a store without files.
 pub(crate) fn is_address(path: &Path) -> bool {
     scheme(path).is_some()
 }
 
-/// The kinds of stores on a server, and how they are addressed.
+/// The kinds of stores on a server, and the form of their addresses.
 const SERVERS: [(&str, &str); 5] = [
     ("postgres", "postgres://HOST/DATABASE"),
     ("postgresql", "postgresql://HOST/DATABASE"),
@@ -32,7 +32,7 @@ const SERVERS: [(&str, &str); 5] = [
     ("az", "az://CONTAINER/PREFIX"),
 ];
 
-/// The kind of the store, what separates it from the place, and the place. `://` is missing where it was forgotten.
+/// The scheme of an address, its separator, and the rest. The separator lacks `//` if the user forgot it.
 fn scheme(path: &Path) -> Option<(&str, &str, &str)> {
     let text = path.to_str()?;
     let (scheme, rest) = text.split_once(':')?;
@@ -44,7 +44,7 @@ fn scheme(path: &Path) -> Option<(&str, &str, &str)> {
     is_known.then_some((scheme, ":", rest))
 }
 
-/// What may be behind the `?` of an address and is no secret.
+/// The parameters of an address that are not secret.
 const SHOWN: [&str; 9] = [
     "application_name",
     "connect_timeout",
@@ -57,13 +57,15 @@ const SHOWN: [&str; 9] = [
     "user",
 ];
 
-/// An address or a path as it may be printed: of a URL all but a password, which another command takes from elsewhere.
+/// An address or a path in a form that is safe to print. A URL loses its password, which another command gets from
+/// elsewhere.
 pub(crate) fn shown(path: &Path) -> PathBuf {
     let (scheme, separator, rest) = match scheme(path) {
         Some(parts) if parts.0 != "sqlite" => parts,
         _ => return path.to_path_buf(),
     };
-    // A driver takes a password with any letters, so all before the last `@` may be one. Buckets have no users.
+    // A driver accepts any character in a password, so everything before the last `@` may be one. Bucket URLs have no
+    // users.
     let is_bucket = matches!(scheme, "s3" | "gs" | "az");
     let (user, rest) = match rest.rsplit_once('@').filter(|_| !is_bucket) {
         Some((user, rest)) => (user.split([':', '/', '?']).next(), rest),
@@ -81,8 +83,7 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
     format!("{scheme}{separator}{user}{place}{mark}{settings}").into()
 }
 
-/// A store that was opened, and where: once in a process, since a table of many rows asks for it with
-/// each.
+/// The stores that this process has opened, by address: a table with many rows asks for its store again for each row.
 type Open = (PathBuf, bool, Arc<dyn CheckpointStore>);
 
 static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
@@ -95,7 +96,7 @@ pub(crate) fn open(
 ) -> Result<Arc<dyn CheckpointStore>, Failure> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let reads = access == Access::Read;
-    // A row of a table has the address as it is shown.
+    // A row of a table has the printed form of the address.
     let is_it = |(at, is_read_only, _): &&Open| {
         (at == address || shown(at) == address) && *is_read_only == reads
     };
@@ -180,7 +181,7 @@ fn postgres(
         }
         Access::Make => PostgresStore::open(url)?,
     };
-    // `ckpt status --watch` hears of it.
+    // This lets `ckpt status --watch` notice it.
     let store = store.with_max_bytes(global.max_bytes).notify_changes();
     Ok(match global.now {
         Some(now) => Arc::new(store.with_clock(FixedClock(now))),
@@ -234,7 +235,7 @@ fn objects(
     Err(not_built(kind))
 }
 
-/// A change of nothing makes no store.
+/// A change of a missing checkpoint creates no store.
 #[cfg(any(feature = "objects", feature = "postgres"))]
 fn missing(error: agent_checkpoint::Error, address: &Path) -> Failure {
     match error.code() {
@@ -246,7 +247,7 @@ fn missing(error: agent_checkpoint::Error, address: &Path) -> Failure {
     }
 }
 
-/// The error of a command that was built without a kind of stores.
+/// The error of a `ckpt` that was built without a kind of store.
 fn not_built(feature: &str) -> Failure {
     Failure::usage(format!(
         "{feature}: this ckpt was built without stores of this kind; install one that has them with \

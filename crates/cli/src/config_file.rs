@@ -12,10 +12,10 @@ use crate::failure::Failure;
 
 pub(crate) const NAME: &str = "ckpt.toml";
 
-/// No file of settings is as long as this, in bytes.
+/// The largest `ckpt.toml` that is read, in bytes.
 const MOST: u64 = 1 << 20;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Text,
@@ -41,9 +41,9 @@ const SETTINGS: [(&str, Kind); 11] = [
 /// A file of settings.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
-    /// As it is shown.
+    /// The path that messages show.
     path: PathBuf,
-    /// What its paths are relative to; empty for the current folder.
+    /// The folder to which its paths are relative; empty for the current folder.
     folder: PathBuf,
     members: Vec<Member>,
 }
@@ -52,13 +52,14 @@ pub(crate) struct ConfigFile {
 #[derive(Debug)]
 pub(crate) struct Member {
     name: &'static str,
-    /// The value as an option would take it.
+    /// The value in the form that an option takes.
     pub(crate) text: String,
     line: usize,
 }
 
 impl ConfigFile {
-    /// The file of the current folder, or of the nearest folder above it within the repository and the home folder.
+    /// Finds the file of the current folder, or of the nearest folder above it within the repository and the home
+    /// folder.
     pub(crate) fn find() -> Result<Option<ConfigFile>, Failure> {
         let Ok(here) = std::env::current_dir() else {
             return Ok(None);
@@ -142,7 +143,7 @@ impl ConfigFile {
         self.members.iter().find(|member| member.name == name)
     }
 
-    /// The file and the line.
+    /// The file and the line of a setting.
     pub(crate) fn place_of(&self, member: &Member) -> String {
         format!("{}:{}", self.path.display(), member.line)
     }
@@ -153,8 +154,8 @@ impl ConfigFile {
         Failure::usage(message).at(Some(&self.path), None)
     }
 
-    /// The path that a setting names, which is relative to the file. Whoever clones a repository takes its file along, so
-    /// it names nothing outside.
+    /// The path that a setting names, relative to the file. It must stay inside the repository, because anyone who
+    /// clones a repository gets its `ckpt.toml`.
     pub(crate) fn path_of(&self, member: &Member) -> Result<PathBuf, Failure> {
         let path = Path::new(&member.text);
         let (scheme, path) = match member.text.strip_prefix("sqlite:") {
@@ -182,8 +183,8 @@ impl ConfigFile {
         })
     }
 
-    /// Whether a path, wherever its links lead, is within the repository of the file, or where that is in none, within
-    /// its folder.
+    /// Whether a path, with links followed, is inside the repository of the file, or inside its folder if there is no
+    /// repository.
     fn has_within(&self, path: &Path) -> bool {
         let Ok(folder) = self.folder.join(".").canonicalize() else {
             return false;
@@ -198,7 +199,7 @@ impl ConfigFile {
         repository.is_some_and(|repository| path.starts_with(repository))
     }
 
-    /// Whether what lies in a folder is within as well, so many folders deep.
+    /// Whether everything in a folder is inside as well, down to this depth.
     fn has_all_within(&self, folder: &Path, depth: usize) -> bool {
         let entries = fs::read_dir(self.folder.join(".").join(folder));
         let mut entries = entries.into_iter().flatten().flatten();
@@ -218,7 +219,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(message).at(Some(path), None)
 }
 
-/// The value as an option takes it, or what it should be.
+/// The value in the form that an option takes, or what it should be.
 fn text_of(value: &DeValue<'_>, kind: Kind) -> Result<String, String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.trim().is_empty() => Ok(text.to_string()),
@@ -232,12 +233,12 @@ fn text_of(value: &DeValue<'_>, kind: Kind) -> Result<String, String> {
     }
 }
 
-/// Whether a folder is the top of a repository, or of a worktree or submodule, where `.git` is a file.
+/// Whether a folder is the top of a repository, worktree or submodule; for the last two `.git` is a file.
 fn is_repository(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(".git")).is_ok()
 }
 
-/// Whether every user may write into a folder, as into the one for temporary files.
+/// Whether every user may write into a folder, such as the one for temporary files.
 fn is_open_to_all(folder: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -251,12 +252,12 @@ fn is_open_to_all(folder: &Path) -> bool {
     }
 }
 
-/// A path without links, of which the last parts need not be there; `None` where it cannot be told.
+/// A path with links resolved, whose last parts need not exist; `None` if it cannot be determined.
 fn real(path: &Path) -> Option<PathBuf> {
     match path.canonicalize() {
         Ok(real) => Some(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // A link to what is not there leads anywhere.
+            // A dangling link may lead anywhere.
             let is_link = fs::symlink_metadata(path).is_ok();
             let (above, name) = (path.parent()?, path.file_name()?);
             (!is_link)

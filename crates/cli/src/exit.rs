@@ -2,7 +2,7 @@
 
 use agent_checkpoint::{Error, ErrorKind};
 
-/// What the exit code says.
+/// An exit code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done; nothing to report.
@@ -26,7 +26,7 @@ impl Exit {
         self as u8
     }
 
-    /// The graver of two: over several files it wins.
+    /// The graver of two codes, which wins when there are several files.
     pub(crate) fn and(self, other: Exit) -> Exit {
         if other.gravity() > self.gravity() {
             other
@@ -46,12 +46,12 @@ impl Exit {
         }
     }
 
-    /// *Findings* when there are some.
+    /// `Findings` if there are any.
     pub(crate) fn findings_if(any: bool) -> Exit {
         if any { Exit::Findings } else { Exit::Done }
     }
 
-    /// What an error of the library means.
+    /// The exit code of a library error.
     pub(crate) fn of(error: &Error) -> Exit {
         match error.kind() {
             ErrorKind::Corrupt(_)

@@ -1,4 +1,4 @@
-//! An error on its way to the one line that the user gets.
+//! Errors as the one line that the user gets.
 
 use std::error::Error as StdError;
 
@@ -17,29 +17,29 @@ use crate::exit::Exit;
 use crate::output::one_line;
 use crate::{read, stdin};
 
-/// The options of the command line: advice is about the checkpoint that they name.
+/// The options of the command line, for advice about the checkpoint that they name.
 static GLOBAL: OnceLock<Global> = OnceLock::new();
 
-/// Gives advice about what these options name from now on.
+/// Sets the options that advice refers to from now on.
 pub(crate) fn advise_for(global: &Global) {
     GLOBAL.get_or_init(|| global.clone());
 }
 
-/// Why a verb could not do its work.
+/// Why a verb failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     /// The exit code that goes with it.
     pub(crate) exit: Exit,
     /// What failed, where, and what to do next.
     pub(crate) message: String,
-    /// What kind of failure it is, in a word.
+    /// The kind of failure in one word.
     pub(crate) code: &'static str,
-    /// The file and the key it is about, where the message names them.
+    /// The file and the key that the failure is about, if the message names them.
     pub(crate) file: Option<PathBuf>,
     pub(crate) key: Option<String>,
-    /// Which of several reports it is about.
+    /// The index of the failed report, if there were several.
     pub(crate) report: Option<usize>,
-    /// The error of the library that it is made of, if it is: without the options of the command line.
+    /// The library error behind the failure, if any, without the options that the message adds.
     pub(crate) source: Option<Arc<Error>>,
 }
 
@@ -50,7 +50,7 @@ struct Report<'f> {
     message: String,
     file: Option<String>,
     key: Option<&'f str>,
-    /// What to do, the last part of the message.
+    /// The advice, which is the last part of the message.
     next: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// A failure of a command line that says nothing that can be done.
+    /// A failure of a command line that makes no sense.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure {
             code: "usage",
@@ -76,7 +76,7 @@ impl Failure {
         }
     }
 
-    /// A failure of what is not there.
+    /// A failure because something does not exist.
     pub(crate) fn not_found(message: impl Into<String>) -> Failure {
         Failure {
             code: "not-found",
@@ -99,8 +99,8 @@ impl Failure {
         }
     }
 
-    /// The same, with the file and the key that the command line names; the message begins with them, unless it names
-    /// another place.
+    /// Adds the file and the key that the command line names. The message begins with them, unless it names another
+    /// place.
     pub(crate) fn at(mut self, file: Option<&Path>, key: Option<&str>) -> Failure {
         if let Some(place) = file.map(|file| file.display().to_string()) {
             let names_place = self.file.is_some()
@@ -125,7 +125,7 @@ impl Failure {
     /// The failure as one JSON object.
     pub(crate) fn json(&self) -> serde_json::Value {
         let message = one_line(&self.message);
-        // That nothing was written tells of now, not of what is next.
+        // "nothing was written" describes what happened, not the next step.
         let advice = message.strip_suffix("; nothing was written");
         let next = last_part(advice.unwrap_or(&message)).map(str::to_owned);
         serde_json::json!({ "error": Report {
@@ -158,7 +158,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What follows the last `; ` of a message, outside of what it quotes.
+/// The text after the last `; ` of a message, outside of quotes.
 fn last_part(message: &str) -> Option<&str> {
     let (mut quote, mut is_escaped, mut next) = (None, false, None);
     for (at, char) in message.char_indices() {
@@ -174,7 +174,7 @@ fn last_part(message: &str) -> Option<&str> {
     next
 }
 
-/// What a user who has a corrupt file can do.
+/// Advice for the user of a corrupt file.
 fn advice(error: &Error, corrupt: &Corrupt) -> String {
     let is_conflict = corrupt.code == CorruptCode::MergeConflict;
     let is_nothing = matches!(corrupt.code, CorruptCode::Empty | CorruptCode::NulBytes);
@@ -203,7 +203,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
     }
     let option = if found.is_some() { "" } else { " --format F" };
     let is_host = format.is_some_and(Format::is_host);
-    // A host file has more than checkpoints in it, and does not begin anew.
+    // A host file holds more than checkpoints, so it does not begin anew.
     let ways = [
         (!is_nothing, "--salvage", "the good part of this one"),
         (!is_host, "--fresh", "none"),
@@ -235,7 +235,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
     }
 }
 
-/// The options of the command line for what an error of the library advises.
+/// The command-line option for the advice of a library error.
 fn option(kind: &ErrorKind, message: &str) -> &'static str {
     match kind {
         ErrorKind::Transition { .. } => " (--force)",
@@ -268,7 +268,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
     }
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, without repetitions.
 pub(crate) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

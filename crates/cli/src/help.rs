@@ -1,4 +1,4 @@
-//! The help: the verbs in groups, an example for each, and what was built in.
+//! The help: the verbs in groups, an example for each, and the features of this build.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use clap::Command;
 
 use crate::inputs::below;
 
-/// The verbs by what they are for, those of the daily work first.
+/// The verbs by purpose, daily work first.
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Daily work",
@@ -62,10 +62,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The heading of what no group has: verbs that the formats of another program add.
+/// The heading of verbs without a group: those that another program's formats add.
 const OTHERS: &str = "Of one format";
 
-/// A command line of each verb.
+/// An example command line for each verb.
 const EXAMPLES: [(&str, &str); 83] = [
     ("start", "ckpt start --plan 'Wire toggle' 'Write tests'"),
     ("step start", "ckpt step start 'Wire toggle'"),
@@ -227,7 +227,7 @@ const EXAMPLES: [(&str, &str); 83] = [
     ("lead finish", "ckpt lead finish SHOP-12 --store .pipeline"),
 ];
 
-/// What `--version` prints: the version, and the kinds of stores that were built in.
+/// The text of `--version`: the version and the kinds of stores in this build.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let stores = [
         ("files", true),
@@ -261,7 +261,7 @@ pub(crate) fn with_help(mut command: Command) -> Command {
     command.version(VERSION.as_str()).help_template(template)
 }
 
-/// The groups as the help shows them.
+/// The groups as text.
 fn groups(command: &Command) -> String {
     let grouped: BTreeSet<&str> = GROUPS
         .iter()
@@ -283,7 +283,7 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// A verb and what it does, in short.
+/// A verb and its short description.
 fn line(verb: &Command) -> String {
     let about = verb.get_about().map(ToString::to_string);
     let about = about.unwrap_or_default();
@@ -320,7 +320,7 @@ mod tests {
         for (verb, example) in EXAMPLES {
             let (_, own) = example.split_once("ckpt ").unwrap();
             assert!(own.starts_with(verb), "{example}");
-            // What only a shell takes ends the words of the command.
+            // Shell syntax ends the arguments of the command.
             let end = [" <", " >", ")\""]
                 .iter()
                 .filter_map(|mark| own.find(mark))

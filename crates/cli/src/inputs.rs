@@ -1,4 +1,4 @@
-//! What formats have of their own in the command: options and verbs, from the registry.
+//! Options and verbs that formats add to the command, from the registry.
 
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ pub(crate) fn command(mut command: Command, formats: &Formats) -> Command {
     command
 }
 
-/// The command of these words.
+/// The subcommand with these words.
 pub(crate) fn below<'c>(command: &'c mut Command, words: &str) -> Option<&'c mut Command> {
     words
         .split(' ')
@@ -147,14 +147,14 @@ pub(crate) fn given(matches: &ArgMatches, formats: &Formats) -> (String, Given) 
     (verb, given)
 }
 
-/// Reads a file as formats do.
+/// A function that reads files for formats.
 pub(crate) fn reader(global: &Global) -> impl Fn(&Path) -> Result<Option<Document>, Error> {
     let most = global.max_bytes;
     move |path: &Path| read_document(path, most)
 }
 
-/// What the rules take from outside for judging this file, which messages call `place`; what was given and does not
-/// apply is noted.
+/// The context for the rules of a format when they judge this file, which messages call `place`. Options that do not
+/// apply are noted.
 pub(crate) fn of_file(
     format: &Format,
     (place, file): (&Path, &Path),
@@ -163,7 +163,7 @@ pub(crate) fn of_file(
 ) -> Result<Inputs, Failure> {
     let read = reader(global);
     let file = CheckpointFile::new(file, &read).in_project(&global.root);
-    // What is given for another format must be good too.
+    // Options for other formats must be valid too.
     for other in global
         .formats
         .iter()
@@ -188,7 +188,7 @@ pub(crate) fn of_file(
     Ok(inputs)
 }
 
-/// What the rules take from files beside the checkpoint, unless it was given.
+/// The context that comes from files beside the checkpoint, unless an option gives it.
 pub(crate) fn beside(
     target: &Target,
     report: Option<&Report>,
@@ -207,7 +207,7 @@ fn takes_given(format: &Format, global: &Global) -> bool {
     unused(format, global).count() < global.given.names().count()
 }
 
-/// The names of what was given that this format does not take.
+/// The names of given options that this format does not take.
 pub(crate) fn unused<'g>(format: &'g Format, global: &'g Global) -> impl Iterator<Item = &'g str> {
     let takes = |name: &str| format.inputs().iter().any(|input| input.name == name);
     global.given.names().filter(move |name| !takes(name))

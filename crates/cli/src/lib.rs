@@ -1,6 +1,6 @@
 //! `ckpt`: read, check, change and resume AI-agent checkpoints.
 //!
-//! The command as a function, for a program of yours that adds formats of its own. `docs/cli.md` is the user's reference.
+//! The command as a function, for your own program that adds formats. `docs/cli.md` is the user's reference.
 //!
 //! ```no_run
 //! use agent_checkpoint::formats::{Format, Formats, task::TaskCheckpoint};
@@ -29,7 +29,7 @@ mod settings;
 mod stdin;
 mod verbs;
 
-// For the MCP server of this project: no promise is made of it.
+// For the MCP server of this project only; it may change at any time.
 #[doc(hidden)]
 pub use verbs::served;
 
@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::Formats;
 
-/// Does what the command line of this process says, with checkpoints of these formats.
+/// Runs the command line of this process with these formats.
 #[must_use]
 pub fn run(formats: Formats) -> ExitCode {
     if let Some(ended) = verbs::wait_and_run() {
@@ -59,15 +59,14 @@ pub fn run(formats: Formats) -> ExitCode {
     output::print(&run())
 }
 
-/// How long an agent waits for the answer of a hook. A save that is cut off then leaves what was there before, or all of
-/// itself.
+/// How long an agent waits for a hook. A save that is cut off leaves either the old state or the complete new one.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The stack of a hook's thread, in bytes: that of the main thread on most systems.
+/// The stack size of a hook's thread, in bytes, as large as that of the main thread on most systems.
 const HOOK_STACK: usize = 8 << 20;
 
-/// Prints the answer to a hook; one that takes too long says nothing. An agent takes another exit code than 0 as an order
-/// to stop, also where nobody reads the answer.
+/// Prints the answer of a hook, or nothing if it takes too long. The exit code is 0 even if nothing reads the answer,
+/// because an agent takes any other code as an order to stop.
 fn answer_hook(run: impl FnOnce() -> output::Outcome + Send + 'static) -> ExitCode {
     let (sender, receiver) = mpsc::sync_channel(1);
     let answer = move || {
@@ -86,13 +85,13 @@ fn answer_hook(run: impl FnOnce() -> output::Outcome + Send + 'static) -> ExitCo
     }
 }
 
-/// A write beyond the size limit of files (`ulimit -f`) becomes an error that is reported, and the
-/// temporary file is removed; the signal that comes with it would end the process first.
+/// Turns a write beyond the file size limit (`ulimit -f`) into an error that is reported, and lets the temporary file
+/// be removed. Otherwise the signal would end the process first.
 fn outlive_size_limits() {
     #[cfg(unix)]
     {
         let signal = signal_hook::consts::SIGXFSZ;
-        // Should it fail, the process ends as it would have without.
+        // If this fails, the signal ends the process as usual.
         let _ = signal_hook::flag::register(signal, std::sync::Arc::default());
     }
 }

@@ -1,4 +1,4 @@
-//! What the words of a command line name: a file, or a key in a store without files.
+//! What a command line names: a file, or a key in a store without files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,16 +21,16 @@ pub(crate) enum Named {
 
 /// A key in a store without files.
 pub(crate) struct NamedKey {
-    /// The address of the store, as it is shown.
+    /// The address of the store, in the form that messages show.
     pub(crate) address: PathBuf,
-    /// A file of this name that is nowhere.
+    /// A path with this name that does not exist.
     pub(crate) file: PathBuf,
     pub(crate) key: Key,
     pub(crate) store: Arc<dyn CheckpointStore>,
 }
 
 impl Named {
-    /// What FILE or `--store` names, for this.
+    /// Finds what FILE or `--store` names, for this kind of access.
     pub(crate) fn new(
         file: Option<&Path>,
         access: Access,
@@ -60,7 +60,7 @@ impl Named {
         }
     }
 
-    /// The document there; see [`read::checkpoint`].
+    /// Its document; see [`read::checkpoint`].
     pub(crate) fn checkpoint(&self, global: &Global) -> Result<Option<Document>, Error> {
         match self {
             Named::File(path) => read::checkpoint(path, global),
@@ -68,7 +68,7 @@ impl Named {
         }
     }
 
-    /// The format of what is no document, as this error says.
+    /// The format of a damaged document, derived from its error.
     pub(crate) fn format_of_damaged(&self, error: &Error, global: &Global) -> Option<Format> {
         match self {
             Named::File(path) => read::format_of_damaged(path, error, global).ok()?,
@@ -76,7 +76,7 @@ impl Named {
         }
     }
 
-    /// That there is nothing.
+    /// The failure for a missing checkpoint.
     pub(crate) fn missing(&self) -> Failure {
         match self {
             Named::File(path) => read::no_such_file(path),
@@ -109,7 +109,7 @@ impl NamedKey {
         })
     }
 
-    /// An error at this checkpoint.
+    /// An error about this checkpoint.
     pub(crate) fn at(&self, error: Error) -> Error {
         error.with_path(&self.address).with_key(&self.key)
     }
@@ -140,7 +140,7 @@ fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failur
             )),
             None if file.is_dir() || is_address(file) => {
                 let what = match is_address(file) {
-                    // One that is not there has no checkpoints to name.
+                    // A missing store has no checkpoints to name.
                     true => backend::open(file, Access::Read, global).map(|_| "store")?,
                     false => "folder",
                 };
@@ -160,7 +160,7 @@ fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failur
     }
 }
 
-/// All that the words of a command or `--store` name, for reading.
+/// Everything that the arguments or `--store` name, for reading.
 pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<Named>, Failure> {
     match files {
         [] => Ok(vec![Named::new(None, Access::Read, global)?]),
@@ -171,7 +171,7 @@ pub(crate) fn files_or_store(files: &[PathBuf], global: &Global) -> Result<Vec<N
     }
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell if needed.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -181,7 +181,7 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// The file of a store: the store itself, or the one of `--key` in a folder.
+/// The file of a store: the store itself, or the file of `--key` in a folder.
 fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
     if is_folder(store, global) {
         if is_host_named(global) {
@@ -216,8 +216,8 @@ pub(crate) fn needs_host_file(place: &Path) -> Failure {
     ))
 }
 
-/// The file of a key in a folder: by the names of the format that is named, else the one that is there
-/// by the names of any format, else by the names of a task.
+/// The file of a key in a folder: under the name that the given format uses, else the existing file under the name of
+/// any format, else the name of a task's file.
 fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure> {
     let usual = folder.join((Layout::default().file_name)(key)?);
     if let Some(name) = &global.format {
@@ -258,7 +258,7 @@ pub(crate) fn named_link(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
-/// Whether a path stands for a folder; one that is not there yet does, unless it ends with `.json`.
+/// Whether a path is a folder. A missing path counts as one, unless it ends with `.json`.
 pub(crate) fn is_folder(path: &Path, global: &Global) -> bool {
     if let Ok(found) = std::fs::metadata(path) {
         return found.is_dir();
@@ -278,7 +278,7 @@ pub(crate) fn is_host_named(global: &Global) -> bool {
     format.is_some_and(Format::is_host)
 }
 
-/// The newest state of the present task in a history that can be read, other than the present state.
+/// The newest readable state of the present task in the history, other than the present state.
 pub(crate) fn newest_good(store: &dyn CheckpointStore, key: &Key) -> Option<EntryId> {
     let mut entries = store.states(key).ok()?.into_iter();
     let is_good = |entry: &HistoryEntry| !entry.is_current() && entry.revision.is_ok();
@@ -286,7 +286,7 @@ pub(crate) fn newest_good(store: &dyn CheckpointStore, key: &Key) -> Option<Entr
     Some(found.id)
 }
 
-/// Where a store is, however its path is written.
+/// The real path of a store.
 pub(crate) fn real(store: &Path) -> PathBuf {
     let text = store.to_string_lossy();
     let path = Path::new(text.strip_prefix("sqlite:").unwrap_or(&text));

@@ -1,4 +1,4 @@
-//! Everything that is printed is printed here.
+//! All printing happens here.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -18,62 +18,62 @@ pub(crate) fn show_secrets() {
     SHOWS_SECRETS.store(true, Ordering::Relaxed);
 }
 
-/// Whether nothing but errors is printed: `--quiet`.
+/// Whether only errors are printed: `--quiet`.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Prints nothing but errors from now on.
+/// Prints only errors from now on.
 pub(crate) fn keep_quiet() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether nothing but errors is printed.
+/// Whether only errors are printed.
 pub(crate) fn is_quiet() -> bool {
     IS_QUIET.load(Ordering::Relaxed)
 }
 
-/// What takes secrets out of what is printed, unless they are to be printed.
+/// The redaction of printed texts, unless secrets are shown.
 pub(crate) fn redaction() -> Option<Redaction> {
     let shows = SHOWS_SECRETS.load(Ordering::Relaxed);
     (!shows).then(Redaction::secrets)
 }
 
-/// A text without secrets, where they are not to be printed.
+/// A text with its secrets removed, unless secrets are shown; `None` if it has none.
 fn without_secrets(text: &str) -> Option<String> {
     redaction()?.redact("", text)
 }
 
-/// What the line of an error begins with.
+/// The beginning of an error line.
 pub(crate) const ERROR: &str = "ckpt: ";
 
-/// What a verb has to say.
+/// The output of a verb.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// What goes to standard output, with its line ends.
+    /// The text for standard output, with its line ends.
     pub(crate) out: String,
-    /// What goes to standard error, without the last line end of each.
+    /// The texts for standard error, each without its last line end.
     pub(crate) notes: Vec<String>,
     /// The exit code.
     pub(crate) exit: Exit,
-    /// The exit code of a command that was run, in its place.
+    /// The exit code of a command that was run; it replaces `exit`.
     pub(crate) code: Option<u8>,
-    /// Whether what was asked for is done, so that it must not be run again to see what came of it.
+    /// Whether the requested work is done, so that the command must not be repeated just to see its result.
     pub(crate) is_done: bool,
-    /// The first failure as JSON, for where nothing else is on standard output.
+    /// The first failure as JSON, used if standard output would be empty.
     pub(crate) error: Option<serde_json::Value>,
 }
 
 impl Outcome {
-    /// Nothing to say, nothing found.
+    /// An empty output with exit code 0.
     pub(crate) fn new() -> Outcome {
         Outcome::default()
     }
 
-    /// Adds a line to standard output: without secrets, and nothing in it hides or works.
+    /// Adds a line to standard output, without secrets, control characters or hidden characters.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         self.styled(&harmless(line.as_ref()));
     }
 
-    /// Adds a line with colours of ours, of whose texts each is [`harmless`] already.
+    /// Adds a line with our own colours. Its texts are already [`harmless`].
     pub(crate) fn styled(&mut self, line: &str) {
         self.out.push_str(line);
         self.out.push('\n');
@@ -84,7 +84,7 @@ impl Outcome {
         self.add_json(value, redaction().as_ref());
     }
 
-    /// Adds a value as JSON to standard output, with its texts as they are: for data that go on to a program.
+    /// Adds a value as JSON to standard output with its texts unchanged, for data that another program processes.
     pub(crate) fn json_as_it_is(&mut self, value: &impl Serialize) {
         self.add_json(value, None);
     }
@@ -101,19 +101,19 @@ impl Outcome {
         }
     }
 
-    /// Adds something to know: `note: …`.
+    /// Adds a note: `note: …`.
     pub(crate) fn note(&mut self, text: impl AsRef<str>) {
         self.say("note", text.as_ref());
     }
 
-    /// Adds something to heed: `warning: …`.
+    /// Adds a warning: `warning: …`.
     pub(crate) fn warn(&mut self, text: impl AsRef<str>) {
         self.say("warning", text.as_ref());
     }
 
-    /// Adds something under a word of its own; further lines are indented.
+    /// Adds a text after this word and a colon; further lines are indented.
     pub(crate) fn say(&mut self, word: &str, text: &str) {
-        // Secrets may go over several lines.
+        // A secret may span several lines.
         let text = harmless(text);
         let lines: Vec<&str> = text.lines().collect();
         self.notes.push(format!("{word}: {}", lines.join("\n  ")));
@@ -127,7 +127,7 @@ impl Outcome {
         self.error.get_or_insert_with(|| failure.json());
     }
 
-    /// For lines that a shell takes: one that takes nothing would go on as after a success.
+    /// For output that a shell evaluates: without an exit line the shell would continue as after a success.
     pub(crate) fn for_a_shell(mut self, is_exported: bool) -> Outcome {
         if is_exported {
             self.styled(&format!("(exit {})", self.exit.code()));
@@ -135,7 +135,7 @@ impl Outcome {
         self
     }
 
-    /// Puts the failure on standard output where that has no other value: with `--json` it is to have one.
+    /// Prints the failure on standard output if that is empty, because `--json` must print a value.
     pub(crate) fn with_error_as_json(mut self) -> Outcome {
         let is_empty = matches!(self.out.as_str(), "" | "[]\n");
         if let Some(error) = self.error.take().filter(|_| is_empty) {
@@ -145,13 +145,13 @@ impl Outcome {
         self
     }
 
-    /// Leaves out all that is no error.
+    /// Removes everything except errors.
     pub(crate) fn keep_errors(&mut self) {
         self.out.clear();
         self.notes.retain(|note| note.starts_with(ERROR));
     }
 
-    /// Adds findings: the exit code says so.
+    /// Marks the output as having findings, for the exit code.
     pub(crate) fn found(&mut self) {
         self.exit = self.exit.and(Exit::Findings);
     }
@@ -165,19 +165,18 @@ impl From<Failure> for Outcome {
     }
 }
 
-/// A text as one line, without anything that a terminal obeys.
+/// A text as one line, without control characters.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     harmless(&words.join(" "))
 }
 
-/// A text without secrets in which nothing hides or works on a terminal; its line ends stay.
+/// A text without secrets, control characters or hidden characters; its line ends stay.
 pub(crate) fn harmless(text: &str) -> String {
     visible(&without_secrets(text).unwrap_or_else(|| text.to_owned()))
 }
 
-/// A JSON text in which hidden letters are written as `\u` escapes, and whose texts are without secrets. Names of
-/// members stay.
+/// A JSON text with hidden characters as `\u` escapes and without secrets in its strings. Member names stay.
 pub(crate) fn harmless_json(json: &str, redaction: Option<&Redaction>) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -203,7 +202,7 @@ pub(crate) fn harmless_json(json: &str, redaction: Option<&Redaction>) -> String
     out
 }
 
-/// Adds a JSON string with hidden letters as `\u` escapes.
+/// Appends a JSON string with hidden characters as `\u` escapes.
 fn push_escaped(string: &str, out: &mut String) {
     if visible(string) == string {
         out.push_str(string);
@@ -220,13 +219,13 @@ fn push_escaped(string: &str, out: &mut String) {
     }
 }
 
-/// Whether standard output takes colour: it is a terminal, and colour is not switched off.
+/// Whether standard output is coloured: it is a terminal, and colour is not switched off.
 pub(crate) fn takes_colour() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && io::stdout().is_terminal()
 }
 
-/// Prints lines at once, for a verb that goes on; `false` once the reader is gone.
+/// Prints lines immediately, for a verb that keeps running. Returns `false` once the reader is gone.
 pub(crate) fn print_now(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes());
@@ -239,7 +238,7 @@ pub(crate) fn print_now(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Whether the reader of standard output is gone, which a write alone would tell.
+/// Whether the reader of standard output is gone, without writing to it.
 pub(crate) fn is_unread() -> bool {
     #[cfg(unix)]
     {
@@ -259,16 +258,16 @@ pub(crate) fn is_unread() -> bool {
     false
 }
 
-/// Prints notes at once, for what goes on.
+/// Prints notes immediately, for a verb that keeps running.
 pub(crate) fn notes_now(outcome: &mut Outcome) {
     let mut stderr = io::stderr().lock();
     for note in outcome.notes.drain(..) {
-        // A reader that closed standard error still gets the results.
+        // If standard error is closed, the results are still printed.
         let _ = writeln!(stderr, "{note}");
     }
 }
 
-/// Prints, and gives the exit code. A reader that stops early gets nothing more.
+/// Prints the output and returns the exit code. If the reader stops early, the rest is not printed.
 pub(crate) fn print(outcome: &Outcome) -> ExitCode {
     let mut notes = outcome.notes.clone();
     let mut exit = outcome.exit;

@@ -1,4 +1,4 @@
-//! What a command writes: passed on as it comes, and kept.
+//! The output of a command: passed on as it comes, and kept.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use agent_checkpoint::ledger::OutputTail;
 
-/// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
-/// output open for ever.
+/// How long to wait for the rest of the output once the command has ended. Its background processes may keep the output
+/// open forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A part of what is passed on.
+/// The part of a stream that is kept.
 pub(crate) trait Keep: Clone + Send + 'static {
-    /// Keeps of these bytes what is to be kept.
+    /// Keeps what it needs of these bytes.
     fn keep(&mut self, bytes: &[u8]);
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Passing<K> {
 }
 
 impl<K: Keep> Passing<K> {
-    /// Passes on what comes in a thread of its own; several streams may be kept as one.
+    /// Passes on a stream in a separate thread. Several streams may be kept together.
     pub(crate) fn on(
         from: Option<impl Read + Send + 'static>,
         mut to: impl Write + Send + 'static,
@@ -49,7 +49,7 @@ impl<K: Keep> Passing<K> {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(_) => break,
                 };
-                // A reader that is gone gets no more of it, and the command goes on.
+                // If the reader is gone, the command continues without it.
                 let _ = to.write_all(read).and_then(|()| to.flush());
                 all.lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -63,7 +63,7 @@ impl<K: Keep> Passing<K> {
         }
     }
 
-    /// What came until the end of the command, or shortly after.
+    /// The output until the command ended, or shortly after.
     pub(crate) fn end(self) -> K {
         let _still_open = self.ended.recv_timeout(PATIENCE);
         self.kept

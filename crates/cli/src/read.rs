@@ -1,4 +1,4 @@
-//! Reading a file as it is, before anything is known of its format.
+//! Reads a file before its format is known.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::stdin;
 
-/// The document of a file, or `None` when there is no file.
+/// The document of a file, or `None` if there is no file.
 ///
-/// What is no document is corrupt if its format is named, if anything indicates its format, or if it looks like a
-/// damaged object; else it is no checkpoint.
+/// A text that is no document counts as corrupt if its format is named, if anything indicates its format, or if it
+/// looks like a damaged object. Otherwise it is no checkpoint.
 pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document>, Error> {
     read_document(path, global.max_bytes).map_err(|error| {
         match format_of_damaged(path, &error, global) {
@@ -25,15 +25,15 @@ pub(crate) fn checkpoint(path: &Path, global: &Global) -> Result<Option<Document
     })
 }
 
-/// The good part of a file that is no document; `None` when nothing is left of it.
+/// The readable part of a file that is no document; `None` if there is none.
 pub(crate) fn good_part(path: &Path, max_bytes: u64) -> Result<Option<Document>, Error> {
     let bytes = read_file(path, max_bytes)?;
     let salvaged = bytes.and_then(|bytes| json::salvage(&bytes));
     Ok(salvaged.map(|salvaged| salvaged.document))
 }
 
-/// The format of a file that is no document, as this error says: by what is left of it, else of what the history keeps
-/// for it, else of its place. An error says that it is no checkpoint.
+/// The format of a file that is no document (which `error` describes): from its readable part, else from its history,
+/// else from its place. Fails if it is no checkpoint.
 pub(crate) fn format_of_damaged(
     path: &Path,
     error: &Error,

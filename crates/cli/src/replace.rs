@@ -1,10 +1,11 @@
-//! A file of the project's that is written anew.
+//! Replaces a file of the project.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// Replaces a file whole, also where a link leads to it; its rights stay. `false` where it is no longer as it was.
+/// Replaces the whole file at once. Links are followed, and permissions stay. Returns `false` if the file is no longer
+/// equal to `before`.
 pub(crate) fn replace(path: &Path, before: &str, text: &str) -> std::io::Result<bool> {
     let path = path.canonicalize()?;
     let folder = path.parent().ok_or(ErrorKind::NotFound)?;

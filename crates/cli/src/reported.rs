@@ -1,4 +1,4 @@
-//! From the words of the command line to what is reported.
+//! From the command line to a report.
 
 use agent_checkpoint::Report;
 use serde::Deserialize;
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::args;
 use crate::failure::Failure;
 
-/// The report that a verb makes. Its words are the `op` of a line of `ckpt batch`, and its options the other members, so
-/// that both are read by the same rules.
+/// The report of a verb. Its words become the `op` of a line of `ckpt batch` and its options the other members, so that
+/// both go through the same parser.
 pub(crate) fn report(verb: &args::Report) -> Result<Report, Failure> {
     let unread = |error: serde_json::Error| Failure::new(error.to_string());
     let mut words = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn report(verb: &args::Report) -> Result<Report, Failure> {
         words.push(word);
         value = below;
     }
-    // What a workstream has like the other items is one level below, and has no word for it.
+    // The verbs that a workstream shares with other items are nested one level deeper, under a name that is not a word.
     words.retain(|word| word != "item");
     value["op"] = words.join(" ").into();
     Report::deserialize(value).map_err(unread)

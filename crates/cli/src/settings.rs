@@ -1,4 +1,4 @@
-//! What a command line leaves open: from the environment, else from `ckpt.toml`, else a default.
+//! Settings that the command line does not give: from the environment, else from `ckpt.toml`, else a default.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::named::{is_folder, real};
 use crate::verbs::is_assignment;
 
-/// A setting, its value as it may be printed, and where that comes from.
+/// A setting, its value as it may be printed, and the origin of the value.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
@@ -24,7 +24,7 @@ pub(crate) struct Setting {
     pub(crate) origin: Origin,
 }
 
-/// Where the value of a setting comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Flag,
@@ -34,12 +34,12 @@ pub(crate) enum Origin {
     Default,
 }
 
-/// The variable of a setting that has one.
+/// The environment variable of a setting.
 pub(crate) fn variable(name: &str) -> String {
     format!("CKPT_{}", name.to_uppercase())
 }
 
-/// What the variable of a setting says; an empty one says nothing.
+/// The value of a setting's environment variable; an empty one counts as unset.
 pub(crate) fn environment(name: &str) -> Option<OsString> {
     std::env::var_os(variable(name)).filter(|value| !value.is_empty())
 }
@@ -51,7 +51,7 @@ enum Found<'f> {
 }
 
 impl Found<'_> {
-    /// The value as an option would take it.
+    /// Parses the value like that of an option.
     fn parsed<T>(&self, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, Failure> {
         match self {
             Found::Variable(name, value) => value
@@ -88,7 +88,7 @@ fn number<T: FromStr>(found: &Found<'_>) -> Result<T, Failure> {
     })
 }
 
-/// Where a setting is looked for, if no flag gives it.
+/// The places in which a setting is looked up if no flag gives it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Places {
     Nowhere,
@@ -97,7 +97,7 @@ enum Places {
     Both,
 }
 
-/// The settings, as far as they are settled.
+/// The settings that are resolved so far.
 #[derive(Default)]
 struct Settled {
     file: Option<ConfigFile>,
@@ -105,7 +105,7 @@ struct Settled {
 }
 
 impl Settled {
-    /// Settles the value of a setting that may have none.
+    /// Resolves a setting that may have no value.
     fn settle<T>(
         &mut self,
         name: &'static str,
@@ -138,7 +138,7 @@ impl Settled {
         Ok(())
     }
 
-    /// Settles the value of a setting that always has one.
+    /// Resolves a setting that always has a value.
     fn settle_default<T: Clone>(
         &mut self,
         (name, is_flag): (&'static str, bool),
@@ -156,7 +156,7 @@ impl Settled {
         Ok(())
     }
 
-    /// Whether an option or a variable names another store than the file does.
+    /// Whether an option or a variable overrides the store of the file.
     fn is_store_of_file_replaced(&self) -> bool {
         let file = self.file.as_ref();
         let store = self.all.iter().find(|setting| setting.name == "store");
@@ -172,7 +172,7 @@ impl Settled {
         Ok(())
     }
 
-    /// What a prompt is made with; a template of the file is that of the prompt, and of no other message.
+    /// Resolves the settings of a prompt. The file's template is for the prompt only, not for other messages.
     fn prompt(
         &mut self,
         message: &str,
@@ -195,19 +195,19 @@ impl Settled {
 /// The message that `ckpt resume` prints unless another is named.
 const PROMPT: &str = "resume";
 
-/// Completes a command line with what the environment and `ckpt.toml` say.
+/// Completes a command line from the environment and `ckpt.toml`.
 pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failure> {
     let (global, verb) = match line {
         Line::Common(args) => (&mut args.global, Some(&mut args.verb)),
         Line::Own(global, _) => (&mut **global, None),
     };
-    // Also where these stand before the verb, which the parser of options does not see.
+    // Checked here because the option parser does not see conflicts with options before the verb.
     if matches!(verb, Some(Verb::Claim { export: true, .. })) && (global.json || global.quiet) {
         return Err(Failure::usage(
             "--export prints lines for a shell; leave --json and --quiet out",
         ));
     }
-    // These need no checkpoint, and work also where a file is wrong.
+    // These need no checkpoint and must work even if a settings file is wrong.
     if let Some(
         Verb::Guide { .. } | Verb::Schema { .. } | Verb::Completions { .. } | Verb::Man { .. },
     ) = verb
@@ -219,7 +219,7 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
         file: ConfigFile::find()?,
         all: Vec::new(),
     };
-    // What a place that is named wins over.
+    // An explicit place overrides settings.
     let is_named = verb
         .as_deref()
         .is_some_and(|verb| names_place(verb, global));
@@ -248,10 +248,10 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
     };
     settled.settle("key", &mut global.key, key, text, as_it_is)?;
     let format = match is_named {
-        // Each of the two stores has its own.
+        // Each of the two stores has its own settings.
         true if matches!(verb, Some(Verb::Copy { .. })) => Places::Nowhere,
         true => Places::Environment,
-        // The format of the file is that of its store.
+        // The format in the file belongs to the store in the file.
         false if settled.is_store_of_file_replaced() => Places::Environment,
         false => Places::Both,
     };
@@ -294,7 +294,7 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
         _ => {}
     }
     global.settings = settled.all;
-    // A key that stands in the environment keeps no single file from being named.
+    // A key from the environment must not prevent naming a single file.
     if global.origin("key") == &Origin::Variable
         && global.origin("store") != &Origin::Variable
         && let Some(store) = &global.store
@@ -306,7 +306,7 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
     Ok(())
 }
 
-/// Whether the words of a verb name what it is about.
+/// Whether the arguments of a verb name a checkpoint or store.
 fn names_place(verb: &Verb, global: &Global) -> bool {
     match verb {
         Verb::Detect { files } | Verb::Validate { files } => !files.is_empty(),
@@ -321,13 +321,14 @@ fn names_place(verb: &Verb, global: &Global) -> bool {
     }
 }
 
-/// Whether a verb forgets all that is old, and not one checkpoint whose key and fence may stand in the environment.
+/// Whether a verb forgets all old tasks. It then ignores the key and fence of the environment.
 fn is_of_old(verb: &Verb) -> bool {
     matches!(verb, Verb::Forget { old, .. }
         if [old.ended, old.taken_over, old.older_than].iter().any(Option::is_some))
 }
 
-/// Whether the command line names another checkpoint than the environment. The fence there is not that of the other.
+/// Whether the command line names a different checkpoint than the environment. The fence of the environment does not
+/// belong to it.
 fn is_of_another(file: Option<&Path>, global: &Global) -> bool {
     let differs = |name, given: Option<&OsStr>| {
         let known = environment(name);

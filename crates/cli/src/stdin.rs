@@ -1,4 +1,4 @@
-//! Standard input, also in the place of a file: `-`.
+//! Standard input, and `-` as a file name for it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::args::Verb;
 use crate::failure::Failure;
 use crate::output::Outcome;
 
-/// What stands for standard input where a FILE is read, and for it in what is printed.
+/// The name of standard input as a FILE and in output.
 pub(crate) const NAME: &str = "-";
 
-/// What is on standard input; of more than `max_bytes` one byte more.
+/// Reads standard input: at most `max_bytes`, plus one byte that shows that there is more.
 pub(crate) fn read(max_bytes: u64) -> Result<Vec<u8>, Failure> {
     static IS_READ: AtomicBool = AtomicBool::new(false);
     if IS_READ.swap(true, Ordering::Relaxed) {
@@ -28,18 +28,18 @@ pub(crate) fn read(max_bytes: u64) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Whether a path is the one that stands for standard input.
+/// Whether a path is the name of standard input.
 pub(crate) fn is_named(path: &Path) -> bool {
     path.as_os_str() == NAME
 }
 
-/// A file that holds what came on standard input, for as long as it is read.
+/// A temporary file with the content of standard input.
 pub(crate) struct AsFile {
     folder: tempfile::TempDir,
 }
 
 impl AsFile {
-    /// Takes standard input where the command line names it: the verb gets the file in its place.
+    /// Reads standard input if the command line names it, and gives the verb the temporary file instead.
     pub(crate) fn take(verb: &mut Verb, max_bytes: u64) -> Result<Option<AsFile>, Failure> {
         let is_named = |file: &PathBuf| is_named(file);
         let mut named: Vec<&mut PathBuf> = match verb {
@@ -79,10 +79,10 @@ impl AsFile {
         self.folder.path().join(NAME)
     }
 
-    /// Has the output name standard input as the command line does.
+    /// Replaces the path of the temporary file by `-` in the output.
     pub(crate) fn name(&self, outcome: &mut Outcome) {
         let path = self.path().display().to_string();
-        // In JSON the path of a Windows system has its separators twice.
+        // In JSON the separators of a Windows path are doubled.
         for path in [path.replace('\\', "\\\\"), path] {
             outcome.out = outcome.out.replace(&path, NAME);
             for note in &mut outcome.notes {
@@ -92,12 +92,12 @@ impl AsFile {
     }
 }
 
-/// Whether the path is that of a file which holds what came on standard input.
+/// Whether the path is such a temporary file.
 pub(crate) fn is_input(path: &Path) -> bool {
     path.ends_with(NAME) && path.starts_with(std::env::temp_dir())
 }
 
-/// Refuses the name of standard input for what is not only read.
+/// Refuses `-` for a file that is not only read.
 pub(crate) fn refuse(file: Option<&Path>) -> Result<(), Failure> {
     match file {
         Some(file) if is_named(file) => Err(Failure::usage(

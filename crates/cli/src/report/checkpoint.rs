@@ -1,4 +1,4 @@
-//! A checkpoint for a person.
+//! A checkpoint as text for a person.
 
 use agent_checkpoint::formats::Inspected;
 use agent_checkpoint::json::Violation;
@@ -30,13 +30,13 @@ pub(crate) struct Shown {
     /// Members that the format does not declare.
     foreign: Vec<ForeignMember>,
     effects: Vec<serde_json::Value>,
-    /// What the proofs of finished work are worth.
+    /// The state of each proof of finished work.
     proofs: Vec<serde_json::Value>,
     approvals: Vec<ApprovalRecord>,
     violations: Vec<Violation>,
 }
 
-/// All that `show` says of a checkpoint.
+/// Everything that `show` prints of a checkpoint.
 pub(crate) struct View<'t> {
     target: &'t Target,
     stored: Stored,
@@ -66,12 +66,12 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Whether something is wrong with it.
+    /// Whether it has violations.
     pub(crate) fn has_violations(&self) -> bool {
         !self.inspected.violations.is_empty()
     }
 
-    /// For a program.
+    /// The form for a program.
     pub(crate) fn shown(&self) -> Shown {
         let handoff = self.inspected.handoff.clone();
         Shown {
@@ -93,7 +93,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// For a person.
+    /// Prints the form for a person.
     pub(crate) fn print(&self, outcome: &mut Outcome, global: &Global) {
         let handoff = &self.inspected.handoff;
         let context = &self.stored.context;
@@ -144,7 +144,7 @@ impl<'t> View<'t> {
             page.list("Verification", contract.chain(results));
         }
         page.list("Instructions", handoff.instructions.iter().cloned());
-        // Without any proof all is claimed.
+        // Without any proof everything is only claimed.
         if self.proofs.with_proof().next().is_some() {
             page.list("Proofs", self.proofs.items().iter().map(prove::line));
         }
@@ -195,7 +195,7 @@ fn agents(handoff: &Handoff) -> String {
     }
 }
 
-/// Why the checkpoint was saved last, with what the word of the file means.
+/// Why the checkpoint was last saved, with the meaning of the reason in the file.
 fn reason_in_words(reason: &str) -> String {
     let meaning = match reason {
         "periodic" => "saved as the work went on",
@@ -218,7 +218,7 @@ fn updated(handoff: &Handoff, global: &Global) -> String {
     }
 }
 
-/// Lays out the lines.
+/// The layout of the lines.
 struct Page<'o> {
     outcome: &'o mut Outcome,
     style: Style,

@@ -1,4 +1,4 @@
-//! What is said in the same words by several verbs.
+//! Texts that several verbs share.
 
 pub(crate) mod checkpoint;
 pub(crate) mod plan;

@@ -1,14 +1,14 @@
-//! What is to be known of a step that the plan does not have: it may be mistyped.
+//! The note on a step that the plan lacks: it may be mistyped.
 
 use agent_checkpoint::quoted;
 use std::collections::{HashMap, HashSet};
 
 use agent_checkpoint::{Handoff, Operation, ReportEffect};
 
-/// How much of a text is compared: the beginning distinguishes steps.
+/// How many characters of a text are compared: steps differ at the beginning.
 const COMPARED: usize = 120;
 
-/// The note on a step that was reported, after which these left the plan.
+/// The note on a reported step, given the steps that left the plan with it.
 pub(crate) fn of_step(effect: &ReportEffect<'_>, left_plan: &[String]) -> Option<String> {
     match &effect.report.operation {
         Operation::StepStart { text } => started(text, effect),
@@ -24,7 +24,7 @@ pub(crate) fn of_step(effect: &ReportEffect<'_>, left_plan: &[String]) -> Option
     }
 }
 
-/// Steps that a plan has more than once: a report finishes one of them.
+/// Steps that occur more than once in a plan: a report finishes only one of them.
 pub(crate) fn twice(plan: &[String]) -> Vec<String> {
     let (mut seen, mut again) = (HashSet::new(), HashSet::new());
     let steps = plan
@@ -81,7 +81,7 @@ fn finished(text: &str, effect: &ReportEffect<'_>, left_plan: &[String]) -> Opti
 /// The texts that are no longer planned or in progress.
 pub(crate) fn left_plan(before: &Handoff, after: &Handoff) -> Vec<String> {
     let (was, is) = (open(before), open(after));
-    // A report changes few steps of a long plan.
+    // Skip the common beginning: a report changes few steps of a long plan.
     let pairs = was.iter().zip(&is);
     let same = pairs.take_while(|(was, is)| was == is).count();
     let (was, is) = (&was[same..], &is[same..]);
@@ -103,7 +103,7 @@ pub(crate) fn left_plan(before: &Handoff, after: &Handoff) -> Vec<String> {
     left.into_iter().map(str::to_owned).collect()
 }
 
-/// What is left, each step once for each time that the plan has it.
+/// The open steps, each as often as the plan has it.
 fn open(handoff: &Handoff) -> Vec<&str> {
     let begun = handoff.in_progress.iter();
     let begun = begun.filter(|item| !handoff.pending.contains(&item.text));
@@ -113,7 +113,7 @@ fn open(handoff: &Handoff) -> Vec<&str> {
         .collect()
 }
 
-/// The step that reads most like a text, if one does.
+/// The step that is most similar to a text, if one is similar enough.
 fn nearest<'p>(text: &str, plan: &'p [String]) -> Option<&'p str> {
     let near = plan.iter().map(|step| (distance(text, step), step));
     let (distance, step) = near.min_by_key(|(distance, _)| *distance)?;
@@ -121,7 +121,7 @@ fn nearest<'p>(text: &str, plan: &'p [String]) -> Option<&'p str> {
     (distance * 3 <= length).then_some(step)
 }
 
-/// The letters and digits that texts are compared by.
+/// The letters and digits by which texts are compared.
 fn plain(text: &str) -> Vec<char> {
     let letters = text.chars().filter(|letter| letter.is_alphanumeric());
     letters
@@ -130,7 +130,7 @@ fn plain(text: &str) -> Vec<char> {
         .collect()
 }
 
-/// How many letters must be typed otherwise to make one text of another.
+/// The edit distance of two texts.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other) = (plain(one), plain(other));
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_left_a_long_plan_is_found_in_time_that_grows_with_it() {
-        // The best of several: another process may have the core.
+        // The best of several runs, because another process may use the core.
         let time = |steps: usize| {
             let names = |from: usize| planned((from..steps).map(|step| format!("step {step}")));
             let (before, after) = (names(1), names(2));
@@ -183,7 +183,7 @@ mod tests {
             });
             runs.min().unwrap()
         };
-        // In the square of the length it would be 256 times as long.
+        // With quadratic time it would be 256 times as long.
         let (short, long) = (time(2_000), time(32_000));
         assert!(long < short * 80, "{short:?} became {long:?}");
     }

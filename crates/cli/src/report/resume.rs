@@ -1,4 +1,4 @@
-//! The verdict of a resume.
+//! The verdict of a resume as exit code and messages.
 
 use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 
@@ -15,12 +15,12 @@ pub(crate) fn exit(decision: ResumeDecision) -> Exit {
     }
 }
 
-/// Whether the verdict lets the next agent go on, so that a prompt is of use.
+/// Whether the verdict lets the next agent continue, so that a prompt is useful.
 pub(crate) fn goes_on(decision: ResumeDecision) -> bool {
     decision < ResumeDecision::Wait
 }
 
-/// Says on standard error what is to be known and answered first.
+/// Prints warnings and questions on standard error.
 pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
     for warning in &plan.warnings {
         outcome.warn(warning);
@@ -48,9 +48,9 @@ pub(crate) fn explain(outcome: &mut Outcome, plan: &ResumePlan) {
     }
 }
 
-/// Says on standard error what is to be known first, or why there is no resume.
+/// Prints warnings and questions on standard error, or why the task cannot be resumed.
 ///
-/// `restarts` says whether the format has the operation that begins anew.
+/// `restarts` is whether the format has the operation `restart`.
 pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, restarts: bool) {
     // If no agent may go on, one line says so and there is nothing else to read.
     if goes_on(plan.decision) {
@@ -78,14 +78,14 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
     outcome.fail(&Failure::exiting(exit(plan.decision), message));
 }
 
-/// How a format that has the operation begins anew.
+/// The advice for a format with the operation `restart`.
 const RESTART: &str = "begin anew with `ckpt restart --because TEXT --session ID`, which archives the checkpoint first";
 
-/// How every other does.
+/// The advice for every other format.
 const BEGIN_ANEW: &str =
     "archive the checkpoint with `ckpt archive --as aborted` and begin anew with `ckpt start`";
 
-/// What to do where a task is not to be resumed; nothing where the message says it.
+/// The advice if a task cannot be resumed; empty if the message already has it.
 fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
     let is_held = |reason: &ResumeReason| matches!(reason, ResumeReason::Held { .. });
     let is_of_another =

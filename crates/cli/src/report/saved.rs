@@ -1,4 +1,4 @@
-//! What came of a change.
+//! The result of a change.
 
 use agent_checkpoint::formats::SavedFiles;
 use agent_checkpoint::store::Saved;
@@ -10,8 +10,8 @@ use crate::address::Target;
 use crate::args::Global;
 use crate::output::Outcome;
 
-/// Reports a save: a line for each thing that was done, for a person, or the whole of it as JSON; what was cut and what is wrong
-/// now goes to standard error in either case.
+/// Reports a save: one line per change for a person, or everything as JSON. Dropped items and new violations go to
+/// standard error in either case.
 pub(crate) fn report(
     outcome: &mut Outcome,
     target: &Target,
@@ -22,7 +22,7 @@ pub(crate) fn report(
     report_of_plan(outcome, target, global, saved, lines, &[]);
 }
 
-/// A save as JSON, with what left the plan.
+/// A save as JSON, with the steps that left the plan.
 #[derive(Serialize)]
 struct OfPlan<'s> {
     #[serde(flatten)]
@@ -75,7 +75,7 @@ pub(crate) fn report_of_plan(
     }
 }
 
-/// What is to be known of the files that the checkpoint names.
+/// Notes on the files that the checkpoint names.
 fn of_files(files: &SavedFiles, global: &Global) -> Vec<String> {
     let root = match global.root.as_os_str().is_empty() {
         true => ".".into(),
@@ -105,7 +105,8 @@ fn of_files(files: &SavedFiles, global: &Global) -> Vec<String> {
     notes
 }
 
-/// What was dropped, why and where it is, and whether the checkpoint is over its target: one line for all of it.
+/// One line about the dropped items, the reason, where they are kept, and whether the checkpoint is above its target
+/// size.
 fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
     let mut parts = Vec::new();
     let steps = |dropped: &&Dropped| dropped.pointer.starts_with("/completedSteps/");
@@ -127,7 +128,7 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
     for dropped in truncation.dropped.iter().filter(|dropped| !steps(dropped)) {
         parts.push(match dropped.pointer.as_str() {
             "" => "the checkpoint as it was before is kept".to_owned(),
-            // A list is not work that other work took the place of, but a plan whose time comes.
+            // A superseded list is not superseded work but a plan for a later stage.
             pointer if dropped.reason == DropReason::Superseded && dropped.value.is_array() => {
                 format!("{pointer} has no place in this stage, and comes back in the one that has")
             }
@@ -149,7 +150,7 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// That a checkpoint is over its target, where most of it is, and what makes it smaller.
+/// The note that a checkpoint is above its target size, with its largest part and how to make it smaller.
 fn too_large(over: &OverBudget, target: &Target) -> String {
     let (bytes, limit, place) = (over.bytes, over.limit, target.words());
     let size = format!("the checkpoint has {bytes} bytes, more than its target of {limit}");

@@ -1,17 +1,17 @@
-//! Colour, where it is wanted.
+//! Colour.
 
 use comfy_table::{Cell, Color, ContentArrangement, Table};
 
 use crate::output;
 
-/// Paints, or leaves plain.
+/// Adds colour to texts, or leaves them plain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     colour: bool,
 }
 
 impl Style {
-    /// As standard output takes it.
+    /// The style for standard output.
     pub(crate) fn of_output() -> Style {
         Style {
             colour: output::takes_colour(),
@@ -46,7 +46,7 @@ impl Style {
         table
     }
 
-    /// A cell that says whether all is well.
+    /// A cell, coloured by whether all is well.
     pub(crate) fn verdict(self, text: &str, is_well: bool) -> Cell {
         let cell = Cell::new(text);
         match (self.colour, is_well) {
