@@ -1,4 +1,4 @@
-//! `ckpt ask`, `approve`, `deny` and `approved`: what a person decides before it is done.
+//! `ckpt ask`, `approve`, `deny` and `approved`: actions that a person must approve first.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::named::shell_word;
 use crate::output::{Outcome, one_line};
 
-/// What is asked for.
+/// A request for an approval.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ask {
     #[command(flatten)]
@@ -26,18 +26,18 @@ pub(crate) struct Ask {
     /// Why it is needed, for the person who decides
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
-    /// How long it can be decided and used, such as 2h
+    /// How long it can be decided and then used, such as 2h
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, default_value = "24h")]
     time: Duration,
 }
 
-/// The action that is to be approved: COMMAND, or a text.
+/// The action to approve: COMMAND, or a text.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Action {
-    /// What the action is for: an action of the task has an id of its own
+    /// The id of the action within the task
     #[arg(value_name = "ID")]
     id: String,
-    /// The exact action, where it is no command
+    /// The exact action, if it is not a command
     #[arg(long, value_name = "TEXT", conflicts_with = "command")]
     action: Option<String>,
     /// The exact command and its arguments, after `--`
@@ -45,10 +45,10 @@ pub(crate) struct Action {
     command: Vec<OsString>,
 }
 
-/// Who decides on what.
+/// A decision on an approval.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Decide {
-    /// What was asked for
+    /// The id of the requested action
     #[arg(value_name = "ID")]
     id: String,
     /// The checkpoint file; or --store
@@ -57,13 +57,13 @@ pub(crate) struct Decide {
     /// The person who decides
     #[arg(long, value_name = "NAME")]
     by: String,
-    /// Only if this is the round of asking that stands, as the line that decides it says
+    /// Only if this is the current round of asking, as in the line that the plan prints for the decision
     #[arg(long, value_name = "NAME")]
     round: Option<String>,
 }
 
 impl Action {
-    /// The approval, where an action is named.
+    /// The approval, if an action is named.
     fn approval(&self) -> Result<Option<Approval>, Error> {
         let words = self.command.iter().map(|word| {
             let refused = || {
@@ -138,7 +138,7 @@ impl Decide {
     }
 }
 
-/// Looks at an approval, or uses it up.
+/// Checks an approval, or consumes it.
 pub(super) fn approved(action: &Action, global: &Global) -> Result<Outcome, Failure> {
     if !action.command.is_empty() {
         return Ok(match action.approval() {
@@ -225,7 +225,7 @@ pub(crate) fn line(record: &ApprovalRecord) -> String {
     )
 }
 
-/// Tells what a person is to decide, and the lines that do so.
+/// Adds the pending approvals to the output, with the commands that decide them.
 pub(super) fn tell_pending(
     approvals: &[ApprovalRecord],
     target: &Target,
@@ -243,7 +243,7 @@ pub(super) fn tell_pending(
     }
 }
 
-/// A text of others with its line ends as they are written in a program.
+/// A text of another program with its line ends escaped.
 fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines.join("\\n")

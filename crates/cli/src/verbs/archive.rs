@@ -34,7 +34,7 @@ pub(super) fn run(
         Some(ArchivedAs::Aborted) => (Archive::Aborted, None),
         None => (Archive::Complete, Some(complete(&target)?)),
     };
-    // Exactly the state that was judged complete is archived, and that which ends the ledger.
+    // Archives exactly the state that was judged complete, because archiving it ends the ledger.
     let there = || target.store().load(&target.key).ok().flatten();
     let of = expect.or(judged).or_else(|| Some(there()?.revision));
     let ends = why == Archive::Complete;
@@ -59,8 +59,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The revision of a checkpoint whose task is complete; of any other only the caller knows why it is put
-/// aside, and the name that it gets says so for good.
+/// The revision of a checkpoint whose task is complete. For any other, only the user knows why it is archived, and the
+/// archive's name records that forever.
 fn complete(target: &Target) -> Result<Revision, Failure> {
     let at = |error: Error| target.error(error);
     let stored = target.store().load(&target.key).map_err(at)?;

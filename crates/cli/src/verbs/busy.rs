@@ -1,4 +1,4 @@
-//! Shows on a terminal that a long scan goes on.
+//! Shows on a terminal that a long scan is running.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::is_quiet;
 
-/// A scan that takes no longer shows nothing.
+/// A shorter scan shows nothing.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 
-/// What is shown; nothing where standard error is no terminal.
+/// The progress display; empty if standard error is no terminal.
 pub(super) struct Busy {
     began: Instant,
     bar: Option<ProgressBar>,

@@ -27,7 +27,7 @@ pub(super) struct How {
     pub(super) renew: bool,
     pub(super) reset_attempts: bool,
     pub(super) pid: Option<u32>,
-    /// Whether a shell takes what is printed.
+    /// Whether a shell evaluates the output.
     pub(super) export: bool,
 }
 
@@ -36,9 +36,9 @@ struct Report<'c> {
     file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<String>,
-    /// Absent if the task was never claimed.
+    /// Absent if the task never had a claim.
     claim: Option<&'c Claim>,
-    /// Whether it keeps others out now.
+    /// Whether it is valid now and so keeps others out.
     stands: bool,
 }
 
@@ -57,7 +57,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
     };
     let store = target.store();
     let before = store.claimed(&target.key).ok().flatten();
-    // What belongs to a fence never changes; of any other claim than this one the store says who has it.
+    // A renewal needs the claim of this very fence. For any other fence the store reports who holds the task.
     let renewed = before
         .as_ref()
         .filter(|before| how.renew && global.fence == Some(before.fence));
@@ -80,7 +80,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
             let mut request = ClaimRequest::new(owner, how.time_to_live);
             request.take_over = how.take_over;
             request.agent.clone_from(&global.agent);
-            // The process of this command itself ends as soon as it has printed the fence.
+            // Not the process of this command, which ends as soon as it has printed the fence.
             if let Some(pid) = how.pid {
                 request.process = Some(ProcessId::of(pid).ok_or_else(|| no_process(pid))?);
             }
@@ -133,7 +133,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
         if how.reset_attempts {
             match reset(&target, how, Some(claim.fence), global) {
                 Ok(reset) => reset.into_iter().for_each(|note| outcome.note(note)),
-                // The claim is made and printed.
+                // The claim is already made and printed.
                 Err(failure) => outcome.fail(&failure),
             }
         } else if let Ok(Some(there)) = &there
@@ -155,7 +155,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
     Ok(outcome)
 }
 
-/// Counts the attempt that ended before this claim, of a checkpoint that can be read.
+/// Counts the attempt that ended before this claim, if the checkpoint can be read.
 fn count(
     target: &Target,
     last: Option<&Claim>,
@@ -175,7 +175,7 @@ fn count(
     Ok(())
 }
 
-/// Starts the count of attempts anew, where that is asked for, and says what came of it.
+/// Resets the count of attempts if requested, and reports the result.
 fn reset(
     target: &Target,
     how: &How,
@@ -195,7 +195,7 @@ fn reset(
     ))
 }
 
-/// Fails where an option has not what it needs.
+/// Fails if an option lacks another one that it needs.
 fn refuse_halves(how: &How, global: &Global) -> Result<(), Failure> {
     let needs = [
         (how.renew && global.fence.is_none(), "renew", "fence"),
@@ -215,11 +215,11 @@ fn refuse_halves(how: &How, global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// Lines for a shell, after which its commands need none of the options that this one was given.
+/// Lines for a shell. Its later commands then need none of the options given here.
 fn exports(file: Option<&Path>, fence: Fence, global: &Global) -> String {
     let mut values = vec![("fence", fence.to_string())];
     let given = |name: &str| *global.origin(name) == Origin::Flag;
-    // The fence is of one checkpoint, so that goes with it wherever its place stands.
+    // The fence belongs to one checkpoint, so the place of that is exported with it.
     if let Some(place) = file.or(global.store.as_deref()) {
         values.push(("store", absolute(place).display().to_string()));
         if global.key.is_none() && environment("key").is_some() {
@@ -251,7 +251,7 @@ fn exports(file: Option<&Path>, fence: Fence, global: &Global) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An address or a path as it is from every folder.
+/// An address or a path in a form that is valid from every folder.
 fn absolute(place: &Path) -> PathBuf {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let database = place.to_str().and_then(|text| text.strip_prefix("sqlite:"));
@@ -291,7 +291,7 @@ fn tell(target: &Target, claim: Option<&Claim>, global: &Global, line: String) -
             stands: claim.is_some_and(|claim| claim.stands(now(global))),
         });
     } else if line.starts_with("export ") {
-        // A shell takes it as it is.
+        // Unchanged, for the shell.
         outcome.styled(&line);
     } else {
         outcome.line(line);
@@ -326,7 +326,7 @@ pub(super) fn owner(global: &Global) -> Option<String> {
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
         (Some(agent), None) => Some(agent.clone()),
-        // One in the environment alone claims nothing.
+        // A session from the environment alone is no owner.
         (None, Some(session)) if *global.origin("session") == Origin::Flag => {
             Some(format!("session {session}"))
         }

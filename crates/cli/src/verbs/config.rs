@@ -1,4 +1,4 @@
-//! `ckpt config`: each setting, its value, and where that comes from.
+//! `ckpt config`: each setting, its value and its origin.
 
 use serde::Serialize;
 

@@ -27,11 +27,11 @@ struct Report<'r> {
     out: Option<String>,
     checkpoint: &'r RawValue,
     not_held: &'r [String],
-    /// What the other format requires and this one has not.
+    /// Values that the other format requires and this one lacks.
     made_up: &'r [String],
-    /// What could not be read of the file, or breaks its rules.
+    /// Parts of the file that could not be read or that break its rules.
     violations: &'r [Violation],
-    /// What the result lacks by the rules of its format.
+    /// Violations of the result by the rules of its format.
     result_violations: &'r [Violation],
 }
 
@@ -50,31 +50,31 @@ pub(super) fn run(
     let options = ResumeOptions::new(&global.root);
     let resume = super::resume::of(&target, &options, global)?;
     let mut handoff = resume.handoff;
-    // What the surroundings of the checkpoint tell of it goes along.
+    // The task's name, which may come from outside of the text, is converted too.
     let is_own_name = handoff.task.is_some() || resume.task != target.key.as_str();
     if is_own_name || (target.slot.is_none() && !is_stdin) {
         handoff.task = Some(resume.task.clone());
     }
     handoff.description = resume.description;
     handoff.agent = handoff.agent.or_else(|| global.agent.clone());
-    // All of them; where the file cannot be read, those of the state that stands in for it.
+    // All earlier steps; if the file cannot be read, those of the state that stands in for it.
     let all = target.any_checkpoints(global).earlier(&target.key);
     let earlier_steps = all.unwrap_or(resume.earlier);
     let earlier: Vec<_> = earlier_steps.iter().map(finished).collect();
     let listed = u64::try_from(earlier.len()).unwrap_or(u64::MAX);
     handoff.done_elsewhere = handoff.done_elsewhere.saturating_sub(listed);
     handoff.done.splice(0..0, earlier_steps);
-    // A conversion is no progress: the time stays, and with it what `stale` says of the files.
+    // A conversion is no progress, so the update time stays, and with it the verdict of `stale`.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
     let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
     let source = target.load()?;
-    // Where the other format has the same object in it, nothing of it is lost.
+    // If the other format contains this object as a whole, nothing of it is lost.
     let whole = source
         .as_ref()
         .map(|source| to.adopt(source, &target.format));
     let whole = whole.transpose()?.flatten();
     if whole.is_some() {
-        // Only what stands around the checkpoint is left behind, and what was cut from it before.
+        // Then only the context of the checkpoint, and what was dropped earlier, is left behind.
         let mut around = Handoff::default();
         (around.task, around.description) = (handoff.task, handoff.description);
         handoff = around;
@@ -87,7 +87,7 @@ pub(super) fn run(
         document = whole;
     }
     if !is_own_name {
-        // The name of a file is not in it: no format lost it.
+        // A task name that is only a file name is not in the text, so no format lost it.
         let name = format!("task: {}", resume.task);
         not_held.retain(|line| *line != name);
     }
@@ -98,8 +98,8 @@ pub(super) fn run(
     let lacks = to.violations(&document, &RuleContext::none())?;
     if let Some(out) = out {
         let take_ledger_along = || take_ledger_along(&target, out, to.name(), global);
-        // The ledger first: a kill in between leaves no file without it, and the same conversion goes on. That of a slot
-        // is of the task in it, which is in the file.
+        // Copy the ledger first: after a kill no file is without its ledger, and the same conversion can be repeated.
+        // The ledger of a slot belongs to the task in it, and is in the host file.
         if !to.is_host() {
             take_ledger_along()?;
         }
@@ -156,8 +156,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What the task did outside of its checkpoint goes along, and what is proven of it: no agent does it again from the other
-/// file.
+/// Copies the ledger, with effects and proofs, so that no agent repeats them from the other file.
 fn take_ledger_along(
     target: &Target,
     out: &Path,
@@ -182,12 +181,12 @@ fn take_ledger_along(
     from.copy_to(&to).map_err(|error| converted.error(error))
 }
 
-/// A finished step as it is listed when it is not held.
+/// The text for a finished step that the format cannot hold.
 fn finished(step: &DoneItem) -> String {
     format!("finished: {}", step.text)
 }
 
-/// Fails when there is something where the result is to go.
+/// Fails if the output file exists.
 fn refuse_present(out: &Path) -> Result<(), Failure> {
     if out.as_os_str() == "-" {
         return Err(Failure::usage(

@@ -22,7 +22,7 @@ use crate::output::Outcome;
 use crate::read;
 use crate::report::count;
 
-/// How many documents are looked at to tell the format of a folder.
+/// How many documents are read to find the format of a folder.
 const LOOKED_AT: usize = 20;
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct Unreadable {
     entry: EntryId,
 }
 
-/// What is no checkpoint.
+/// A file that is no checkpoint.
 #[derive(Serialize)]
 struct Skipped {
     file: String,
@@ -158,7 +158,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The file of a key, where it has one of its own.
+/// The file of a key, if it has its own.
 fn file(store: &dyn CheckpointStore, path: &Path, key: &Key) -> Option<PathBuf> {
     let is_alone = !is_address(path) && !store.capabilities().embedded;
     is_alone
@@ -166,7 +166,7 @@ fn file(store: &dyn CheckpointStore, path: &Path, key: &Key) -> Option<PathBuf> 
         .flatten()
 }
 
-/// The file of a key in a store, or the store with the key.
+/// The file of a key in a store, or the store and the key.
 fn place(store: &dyn CheckpointStore, path: &Path, key: &Key) -> String {
     match file(store, path, key) {
         Some(file) => file.display().to_string(),
@@ -174,7 +174,7 @@ fn place(store: &dyn CheckpointStore, path: &Path, key: &Key) -> String {
     }
 }
 
-/// How a command line names a key of a store.
+/// The words with which a command line names a key of a store.
 fn words(store: &dyn CheckpointStore, path: &Path, key: &Key) -> String {
     let path = shell_word(&shown(path).display().to_string());
     let key = shell_word(key.as_str());
@@ -184,7 +184,7 @@ fn words(store: &dyn CheckpointStore, path: &Path, key: &Key) -> String {
     }
 }
 
-/// Why a checkpoint was not copied, and what helps.
+/// Why a checkpoint was not copied, and what to do.
 fn refused(
     error: Error,
     (source, from): (&dyn CheckpointStore, &Path),
@@ -220,7 +220,8 @@ fn refused(
     failure
 }
 
-/// What is a checkpoint by the formats that are known, as `status` decides; of a format that is named everything is one.
+/// Decides whether a document is a checkpoint of a known format, as `status` does. If a format is named, every document
+/// counts.
 fn check(
     source: Arc<dyn CheckpointStore>,
     from: &Path,
@@ -263,7 +264,7 @@ fn check(
     }
 }
 
-/// The store that is read.
+/// The store to read from.
 fn source(path: &Path, global: &Global) -> Result<Arc<dyn CheckpointStore>, Failure> {
     if is_address(path) {
         return backend::open(path, Access::Read, global);
@@ -289,7 +290,7 @@ fn source(path: &Path, global: &Global) -> Result<Arc<dyn CheckpointStore>, Fail
     })
 }
 
-/// The store that is written to; a folder is made.
+/// The store to write to; a folder is created.
 fn target(
     path: &Path,
     format: Option<Format>,
@@ -313,8 +314,8 @@ fn layout(format: Option<Format>) -> Layout {
     format.map_or_else(Layout::default, |format| format.layout())
 }
 
-/// The format by whose names the files of a store are called: that of the first document of which it can be told, else
-/// the one that is named. A document of another format than is named is refused.
+/// The format that names the files of a store: the first one detected in its documents, else the named one. A document
+/// of another format than the named one is refused.
 fn format(store: &dyn CheckpointStore, global: &Global) -> Result<Option<Format>, Failure> {
     let formats = &global.formats;
     let named = global.format.as_ref().map(|name| formats.get(name));
@@ -328,7 +329,7 @@ fn format(store: &dyn CheckpointStore, global: &Global) -> Result<Option<Format>
         Some((found.format, file))
     });
     match (named, found) {
-        // In a host file each place is told by itself.
+        // In a host file each slot is judged separately.
         (Some(named), Some((found, file)))
             if named.name() != found.name() && !store.capabilities().embedded =>
         {

@@ -75,15 +75,15 @@ pub(super) fn run(
         });
         return Ok(outcome);
     }
-    // Two secrets are two texts.
+    // Not redacted: two different secrets would look the same.
     outcome.out.push_str(&visible(&difference.to_string()));
     Ok(outcome)
 }
 
-/// A state that is compared.
+/// A state to compare.
 enum State {
     Kept(EntryId),
-    /// What is on standard input, such as the text that git has.
+    /// The text on standard input, for example from git.
     Input,
 }
 
@@ -114,7 +114,7 @@ pub(super) fn between(
     Ok(Difference::of_handoffs((before, &old), (after, &new)))
 }
 
-/// The state that is there now.
+/// The present state.
 fn present(target: &Target) -> Result<EntryId, Failure> {
     let current = entries(target)?.into_iter().find(HistoryEntry::is_current);
     current.map(|entry| entry.id).ok_or_else(|| {

@@ -1,7 +1,6 @@
 //! `ckpt doctor`: what is wrong with a store, and what to do about it.
 //!
-//! It judges nothing anew: the checkpoints are judged as by `status` and `validate`. Only what lies beside them is looked
-//! at here.
+//! Checkpoints are judged as by `status` and `validate`; this module inspects only the files beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -30,14 +29,14 @@ use crate::output::{Outcome, one_line};
 use crate::read;
 use crate::report::{count, violation};
 
-/// The folder of ours beside checkpoints.
+/// Our own folder beside checkpoints.
 const OWN: &str = ".agent-checkpoint";
 
-/// Those of its folders that hold states of the checkpoints, each in a folder or file named after that of the checkpoint.
+/// Its folders with states of checkpoints. In each, a folder or file is named after the checkpoint.
 const STATES: [&str; 3] = ["history", "pinned", "corrupt"];
 const DROPPED_LOG: &str = "overflow";
 
-/// Its other folders, which hold files alone.
+/// Its other folders, which contain only files.
 const PLAIN: [&str; 7] = [
     "archive",
     "claims",
@@ -51,7 +50,7 @@ const PLAIN: [&str; 7] = [
 /// How many folders deep, as `status` does.
 const DEPTH: usize = 8;
 
-/// From which age on a temporary file is of no living writer.
+/// From this age on, a temporary file belongs to no running writer.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// How far a clock may be ahead.
@@ -65,7 +64,7 @@ struct Report {
     findings: Vec<Finding>,
 }
 
-/// What is wrong.
+/// A problem.
 #[derive(Serialize)]
 struct Finding {
     kind: String,
@@ -172,7 +171,7 @@ impl Doctor<'_> {
         });
     }
 
-    /// What is wrong with the document of a row, as `validate` says it at the present time.
+    /// Adds the problems of a row's document, as `validate` reports them at the present time.
     fn row(&mut self, row: &Row) -> Result<(), Failure> {
         match &row.state {
             RowState::Checkpoint { .. } | RowState::TakenOver { .. } | RowState::Corrupt { .. } => {
@@ -206,7 +205,7 @@ impl Doctor<'_> {
         }
         let verdict = match validate::judge(&named, &at, &mut Outcome::new()) {
             Ok(verdict) => verdict,
-            // It is gone since the scan.
+            // It was removed after the scan.
             Err(failure) if failure.code == "not-found" => return Ok(()),
             Err(failure) => {
                 self.exit = self.exit.and(failure.exit);
@@ -252,7 +251,7 @@ impl Doctor<'_> {
         Ok(())
     }
 
-    /// Effects of which nothing says whether they took place, and attempts after which the task is refused.
+    /// Adds effects in doubt, and attempts that make the plan refuse the task.
     fn ledger(&mut self, row: &Row) {
         if row.revision.is_none() {
             return;
@@ -263,7 +262,7 @@ impl Doctor<'_> {
             slot: row.place.slot.as_ref().and_then(|slot| slot.parse().ok()),
             ..self.global.clone()
         };
-        // What cannot be opened was reported with the row.
+        // A failure to open it was reported with the row.
         let Ok(target) = Target::to_look_at(row.place.file.as_deref(), &at) else {
             return;
         };
@@ -285,7 +284,7 @@ impl Doctor<'_> {
         }
     }
 
-    /// What does not go together, as `status` says it.
+    /// Adds a finding of the fleet, as `status` reports it.
     fn finding(&mut self, found: &fleet::Finding) {
         let value = serde_json::to_value(found).unwrap_or_default();
         let text = |member: &str| value[member].as_str().unwrap_or_default();
@@ -307,7 +306,7 @@ impl Doctor<'_> {
         self.add(text("finding"), place, found.to_string(), next);
     }
 
-    /// Rights, times and locks of the files.
+    /// Checks permissions, times and locks of the files.
     fn files(&mut self, files: &BTreeSet<PathBuf>) {
         let mut folders = BTreeSet::new();
         for file in files {
@@ -343,7 +342,7 @@ impl Doctor<'_> {
         }
     }
 
-    /// What we keep beside checkpoints.
+    /// Checks our own files beside checkpoints.
     fn beside(&mut self, place: &Path, fix: bool) {
         let mut folders = Vec::new();
         let top = if place.is_dir() {
@@ -365,7 +364,7 @@ impl Doctor<'_> {
     fn temporary(&mut self, folder: &Path, fix: bool) {
         let own = folder.join(OWN);
         let mut places = vec![folder.to_path_buf()];
-        // What lies behind a link is not ours.
+        // Anything behind a link is not ours.
         if is_folder(&own) {
             places.extend(PLAIN.iter().map(|plain| own.join(plain)));
             let states = STATES.iter().map(|states| own.join(states));
@@ -412,7 +411,7 @@ impl Doctor<'_> {
         }
     }
 
-    /// States of checkpoints that are gone, and were not archived.
+    /// Finds states of checkpoints that are gone and were not archived.
     fn orphans(&mut self, folder: &Path, own: &Path) {
         let kept = STATES.iter().flat_map(|states| entries(&own.join(states)));
         // A forgotten checkpoint leaves its folders empty.
@@ -449,17 +448,17 @@ impl Doctor<'_> {
         }
     }
 
-    /// What of our folder is in the index of git, but for the dropped logs, which belong there.
+    /// Finds files of our folder in the git index, except dropped logs, which belong there.
     fn committed(&mut self, folder: &Path) {
         let mut git = Command::new("git");
         git.arg("-C")
             .arg(folder)
             .args(["ls-files", "-z", "--", OWN]);
-        // Those of the git that runs this, as a hook of it, may be of another repository.
+        // A git that runs this as a hook sets these for a repository that may be another one.
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
             git.env_remove(name);
         }
-        // Without git there is none to tell.
+        // Without git there is no index.
         let Ok(listed) = git.output() else { return };
         let listed = String::from_utf8_lossy(&listed.stdout);
         let log = format!("{OWN}/{DROPPED_LOG}/");
@@ -481,7 +480,7 @@ impl Doctor<'_> {
     }
 }
 
-/// The command with which the work of a damaged checkpoint goes on.
+/// The command that recovers a damaged checkpoint.
 fn recovery(
     row: &Row,
     words: &str,
@@ -489,7 +488,7 @@ fn recovery(
     format: Option<&str>,
     global: &Global,
 ) -> Option<String> {
-    // What these need is a person.
+    // These need a person.
     if ["merge-conflict", "too-deep", "too-large"].contains(&error.code.as_str()) {
         return None;
     }
@@ -514,7 +513,7 @@ fn no_locks(file: &Path) -> Option<std::io::Error> {
     }
 }
 
-/// The folder and those below it that are not made by tools; links are not followed.
+/// The folder and its sub-folders, except those that tools create; links are not followed.
 fn collect(folder: &Path, depth: usize, all: &mut Vec<PathBuf>) {
     all.push(folder.to_path_buf());
     if depth == 0 {
@@ -537,12 +536,12 @@ fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// Whether this is a folder, and no link to one.
+/// Whether this is a folder and not a link to one.
 fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// What is in a folder, in order; nothing where it cannot be read.
+/// The sorted entries of a folder; empty if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -554,7 +553,7 @@ fn name(path: &Path) -> Option<String> {
     path.file_name()?.to_str().map(str::to_owned)
 }
 
-/// Whether this is a temporary file of ours that no writer is writing: that of a killed one.
+/// Whether this is one of our temporary files, left by a killed writer.
 fn is_abandoned(file: &Path) -> bool {
     let random = name(file).and_then(|name| {
         let random = name
@@ -582,7 +581,7 @@ fn print(report: &Report, outcome: &mut Outcome) {
     for found in &report.findings {
         let fixed = if found.fixed { " (fixed)" } else { "" };
         let (message, own) = (&found.message, &found.place);
-        // What the library says names its place itself.
+        // Messages of the library name the place themselves.
         let names_it = message.starts_with(own) || message.ends_with(&format!("({own})"));
         let place = match names_it {
             true => String::new(),

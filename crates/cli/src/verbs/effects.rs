@@ -1,4 +1,4 @@
-//! `ckpt effects`: what a task did outside of its checkpoint, and what is in doubt.
+//! `ckpt effects`: the effects of a task outside of its checkpoint, and those in doubt.
 
 use std::path::Path;
 
@@ -24,19 +24,19 @@ pub(crate) struct Settle {
     /// Settle this effect: it took place
     #[arg(long, value_name = "ID", conflicts_with = "not_done")]
     done: Option<String>,
-    /// What is known of what it gave back
+    /// The receipt, as far as it is known
     #[arg(long, value_name = "TEXT", requires = "done")]
     receipt: Option<String>,
     /// Settle this effect: it did not take place, and may be begun again
     #[arg(long, value_name = "ID")]
     not_done: Option<String>,
-    /// Only if it is this time of beginning it that is in doubt, as the line that settles it says
+    /// Only if this attempt is the one in doubt, as in the line that the plan prints to settle it
     #[arg(long, value_name = "NAME")]
     attempt: Option<String>,
 }
 
 impl Settle {
-    /// Whether anything is to be changed.
+    /// Whether an effect is to be settled.
     pub(super) fn is_asked(&self) -> bool {
         self.done.is_some() || self.not_done.is_some()
     }
@@ -100,7 +100,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// An effect with its receipt as a value, in whose texts secrets are found.
+/// An effect with its receipt as a JSON value, so that secrets in its texts are found.
 pub(crate) fn as_json(effect: &EffectRecord) -> Value {
     let mut value = serde_json::to_value(effect).unwrap_or_default();
     let whole = value["receipt"]["json"]
@@ -112,7 +112,7 @@ pub(crate) fn as_json(effect: &EffectRecord) -> Value {
     value
 }
 
-/// Tells what is in doubt, which is a finding.
+/// Reports the effects in doubt, which are findings.
 pub(super) fn tell_doubts(effects: &[EffectRecord], target: &Target, outcome: &mut Outcome) {
     for effect in in_doubt(effects) {
         outcome.warn(doubt(effect, target));
@@ -120,13 +120,13 @@ pub(super) fn tell_doubts(effects: &[EffectRecord], target: &Target, outcome: &m
     }
 }
 
-/// What the plan of a task says by its ledger alone: that it waits, or is poisoned.
+/// The verdict that follows from the ledger alone: the task waits, or is poisoned.
 pub(super) fn standing(
     state: &LedgerState,
     target: &Target,
     global: &Global,
 ) -> Option<(ResumeDecision, String)> {
-    // Most tasks have neither, and their files need not be looked at for it.
+    // Most tasks have neither, so their files need not be read.
     if state.not_before.is_none() && state.attempts.is_empty() {
         return None;
     }
@@ -135,11 +135,12 @@ pub(super) fn standing(
     said_by_ledger(&judged.ok()?.0.plan)
 }
 
-/// What a plan says by the ledger alone. Of a task that waits and that another agent has claimed the claim is told instead.
+/// The verdict of a plan that follows from the ledger alone. If a waiting task is claimed by another agent, the claim
+/// is reported instead.
 pub(super) fn said_by_ledger(plan: &ResumePlan) -> Option<(ResumeDecision, String)> {
     let has = |is: fn(&ResumeReason) -> bool| plan.reasons.iter().any(is);
     let is_held = has(|reason| matches!(reason, ResumeReason::Held { .. }));
-    // Its message stands over every other.
+    // The message about a newer schema overrides all others.
     let is_newer = has(|reason| matches!(reason, ResumeReason::NewerSchema { .. }));
     let message = |own: String| match is_newer {
         true => own,
@@ -169,13 +170,13 @@ pub(super) fn ledger(target: &Target, global: &Global) -> Ledger {
     target.checkpoints::<()>(global).ledger(&target.key, by)
 }
 
-/// The effects of which nothing says whether they took place.
+/// The effects in doubt.
 pub(crate) fn in_doubt(effects: &[EffectRecord]) -> impl Iterator<Item = &EffectRecord> {
     let is_in_doubt = |effect: &&EffectRecord| effect.status == EffectStatus::InDoubt;
     effects.iter().filter(is_in_doubt)
 }
 
-/// What an effect in doubt asks for, and the lines that settle it.
+/// What to do about an effect in doubt, and the commands that settle it.
 pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
     let (id, attempt) = (shell_word(&effect.id), &effect.attempt);
     let words = target.words();
@@ -191,7 +192,7 @@ pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
     )
 }
 
-/// With which code a command ended that `ckpt once` ran.
+/// The exit code of a command that `ckpt once` ran.
 fn exit_code(receipt: &Receipt) -> Option<u64> {
     let value: Value = receipt.read().ok()?;
     value.get("stdout")?;

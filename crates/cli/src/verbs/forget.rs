@@ -14,12 +14,12 @@ use crate::named::shell_word;
 use crate::output::Outcome;
 use crate::report::count;
 
-/// What there is of a task.
+/// Everything that a store has of a task.
 #[derive(Serialize)]
 struct Report {
     file: String,
     applied: bool,
-    /// Whether there is a checkpoint, which may be damaged.
+    /// Whether there is a checkpoint, intact or damaged.
     checkpoint: bool,
     /// Earlier states.
     states: usize,
@@ -28,10 +28,10 @@ struct Report {
     dropped: usize,
     /// The owner of the last claim.
     owner: Option<String>,
-    /// Whether that claim keeps out whoever does not show its fence.
+    /// Whether that claim is valid, so that its fence is required.
     #[serde(skip)]
     needs_fence: bool,
-    /// Why the record of its claims cannot be read.
+    /// Why the record of its claims is unreadable.
     #[serde(skip)]
     unreadable_claim: Option<String>,
 }
@@ -92,7 +92,7 @@ pub(super) fn run(
                 true => format!("the claim of {owner}, whose --fence that needs"),
                 false => format!("the claim of {owner}"),
             }),
-        // Before they are removed, nobody lists them.
+        // They are listed only when they are removed.
         Some("what is archived, backed up or quarantined of it".to_owned()).filter(|_| !apply),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -110,7 +110,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// What removes a task whose claims cannot be read: a new claim has a fence.
+/// The advice for a task whose claims are unreadable: a new claim has a fence.
 fn take_over(target: &Target) -> String {
     let words = match target.is_in_file() {
         true => shell_word(&target.path.display().to_string()),

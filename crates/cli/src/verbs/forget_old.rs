@@ -1,4 +1,4 @@
-//! `ckpt forget --ended TIME …`: remove what is kept of tasks that were kept for long enough.
+//! `ckpt forget --ended TIME …`: remove tasks that are old enough.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ struct Report {
     tasks: Vec<Task>,
 }
 
-/// A task that was kept for long enough.
+/// A task that is old enough.
 #[derive(Serialize)]
 struct Task {
     place: String,
@@ -33,7 +33,7 @@ struct Task {
     forgotten: bool,
 }
 
-/// What the command line says of ages; `None` where it names none.
+/// The ages of the command line; `None` if it has none.
 pub(super) fn retention(old: &Old) -> Result<Option<Retention>, Failure> {
     let mut retention = Retention::new().keep_newest(old.keep.unwrap_or_default());
     let ages = [old.ended, old.taken_over, old.older_than];
@@ -146,7 +146,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// Forgets the task of a file, if it is still as it was when the folder was read.
+/// Forgets the task of a file, unless it changed since the scan.
 fn forget(file: &Path, expired: &Expired<'_>, global: &Global) -> Result<(), Failure> {
     let Some(revision) = &expired.row.revision else {
         return Ok(());
@@ -162,7 +162,7 @@ fn forget(file: &Path, expired: &Expired<'_>, global: &Global) -> Result<(), Fai
     forgotten.map(drop).map_err(|error| target.error(error))
 }
 
-/// Why a task was kept for long enough, in words.
+/// Why a task is old enough, in words.
 fn why(expired: &Expired<'_>) -> String {
     let why = match (expired.why, &expired.row.state) {
         (_, RowState::TakenOver { by }) => format!("taken over by {by}"),

@@ -18,7 +18,7 @@ use crate::report::{Style, age, count, lines};
 #[derive(Serialize)]
 struct Row {
     entry: EntryId,
-    /// Null for one that cannot be read.
+    /// Null if it cannot be read.
     revision: Option<String>,
     damage: Option<String>,
     saved: Option<String>,
@@ -121,7 +121,7 @@ pub(super) fn prune(
     Ok(outcome)
 }
 
-/// The file that has what was moved out of the checkpoint, and its length; of a store without files nothing.
+/// The dropped log and its length; empty in a store without files.
 fn dropped_log(target: &Target) -> (String, u64) {
     let place = target
         .store()
@@ -142,7 +142,7 @@ pub(super) fn entries(target: &Target) -> Result<Vec<HistoryEntry>, Failure> {
     entries.map_err(|error| target.error(error))
 }
 
-/// The entry that a user means: by its name, or by its revision or the beginning of one.
+/// The entry that a user names by its id, or by its revision or a prefix of that.
 pub(super) fn find(target: &Target, wanted: &str) -> Result<EntryId, Failure> {
     let entries = entries(target)?;
     let named = entries.iter().find(|entry| entry.id.as_str() == wanted);
@@ -161,7 +161,7 @@ pub(super) fn find(target: &Target, wanted: &str) -> Result<EntryId, Failure> {
     })
 }
 
-/// Of which task a state is that is not of the present one.
+/// The words for the task of a state that does not belong to the present one.
 pub(super) fn of_which_task(tasks_since: usize) -> String {
     match tasks_since {
         1 => "of the task before".to_owned(),

@@ -30,7 +30,7 @@ use crate::named::is_folder;
 use crate::output::{ERROR, Outcome, one_line};
 use crate::stdin;
 
-/// How long a save waits for the lock. Claude Code ends a hook of the end of a session after 1.5 s.
+/// How long a save waits for the lock. Claude Code kills a hook after 1.5 s at the end of a session.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The largest prompt, in tokens of four bytes: Codex passes on about 2,500 tokens of a hook, Claude Code 10,000
@@ -40,14 +40,14 @@ const MOST_TOKENS: usize = 2_000;
 /// How many files a message names.
 const MOST_NAMED: usize = 5;
 
-/// The moment of a session that an event stands for.
+/// The moment in a session that an event marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// A session begins, or goes on after its context was made smaller.
+    /// A session begins, or continues after its context was compacted.
     Begin,
     /// A tool was used.
     ToolUse,
-    /// The context is about to be made smaller.
+    /// The context is about to be compacted.
     Compact,
     /// A turn or the session ends.
     End,
@@ -65,7 +65,7 @@ impl Moment {
     }
 }
 
-/// What the agent is to hear.
+/// The answer to the agent.
 #[derive(Default)]
 struct Answer {
     /// For the model.
@@ -74,7 +74,7 @@ struct Answer {
     message: Option<String>,
 }
 
-/// Whether the command line calls this verb, also where something in it is wrong.
+/// Whether the command line calls this verb, even if something in it is wrong.
 pub(crate) fn is_called(formats: &Formats) -> bool {
     std::env::args_os().any(|word| word == "hook") && {
         let command = args::command(formats).ignore_errors(true);
@@ -83,7 +83,7 @@ pub(crate) fn is_called(formats: &Formats) -> bool {
     }
 }
 
-/// What this gives, as an answer that no agent takes for an error: also of a failure or a panic.
+/// Runs `run`, and turns even a failure or a panic into an answer that no agent takes for an error.
 pub(crate) fn guarded(run: impl FnOnce() -> Outcome) -> Outcome {
     let before = take_hook();
     set_hook(Box::new(|_| {}));
@@ -111,8 +111,8 @@ pub(crate) fn guarded(run: impl FnOnce() -> Outcome) -> Outcome {
     )
 }
 
-/// Reads what the agent sent, and enters the folder in which it works: what is relative in the command line, and the
-/// `ckpt.toml` that counts, are those of that folder.
+/// Reads the agent's input and enters its working folder. Relative paths of the command line, and the search for
+/// `ckpt.toml`, start from there.
 pub(crate) fn enter(hook: &mut args::Hook, global: &Global) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() {
         return Err(Failure::usage(
@@ -132,7 +132,7 @@ pub(crate) fn enter(hook: &mut args::Hook, global: &Global) -> Result<(), Failur
         ))
     })?;
     if let Some(folder) = hook.payload["cwd"].as_str() {
-        // One that is gone has no checkpoint, and the present one may.
+        // A missing folder has no checkpoint, but the present one may have.
         let _ = std::env::set_current_dir(folder);
     }
     Ok(())
@@ -169,7 +169,7 @@ pub(super) fn run(hook: &args::Hook, global: &Global) -> Result<Outcome, Failure
     match answer {
         Ok(answer) => Ok(answered(answer, &hook.event)),
         Err(failure) if failure.code == "not-found" => Ok(Outcome::new()),
-        // One for each edit would bury what the agent says.
+        // One message per edit would bury the agent's own output.
         Err(failure) if moment == Moment::ToolUse => Ok(Outcome {
             notes: vec![format!("{ERROR}{}", one_line(&failure.message))],
             ..Outcome::new()
@@ -195,26 +195,26 @@ fn answered(answer: Answer, event: &str) -> Outcome {
     outcome
 }
 
-/// The checkpoint that is meant.
+/// The checkpoint that the hook is about.
 struct Addressed {
-    /// The options with its place in them.
+    /// The options, with its place filled in.
     global: Global,
-    /// Whether its place or key was named: else it is only the one that is open.
+    /// Whether its place or key was named; otherwise it is the only open one.
     is_named: bool,
 }
 
-/// Whose the task is, by its claim.
+/// Who holds the claim of the task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// The session has shown its fence, or has claimed the task.
+    /// The session: it gave its fence, or has claimed the task.
     Own,
     OfAnother,
-    /// No claim stands.
+    /// No claim is valid.
     Free,
 }
 
-/// The options with the checkpoint that is meant: the one that is named, else the only one of the store that is not
-/// complete. `None` where there is none.
+/// The options with the checkpoint filled in: the named one, else the only one in the store that is not complete.
+/// `None` if there is none.
 fn addressed(global: Global, moment: Moment) -> Result<Option<Addressed>, Failure> {
     let Some(store) = &global.store else {
         return Ok(None);
@@ -252,13 +252,13 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Addressed>, Failur
     }
 }
 
-/// The options with the fence and the agent of the claim that this session has: the agent shows its fence in its reports,
-/// and not to its hooks.
+/// The options with the fence and agent of this session's claim: an agent passes its fence to its reports, but not to
+/// its hooks.
 fn claimed(mut global: Global) -> (Global, Standing) {
     if global.fence.is_some() {
         return (global, Standing::Own);
     }
-    // What cannot be opened is reported by what is done with it.
+    // The action that uses the checkpoint reports a failure to open it.
     let target = Target::to_look_at(None, &global).ok();
     let claim = target.and_then(|target| target.store().claimed(&target.key).ok().flatten());
     let Some(claim) = claim.filter(|claim| claim.stands(super::now(&global))) else {
@@ -280,7 +280,7 @@ fn claimed(mut global: Global) -> (Global, Standing) {
     (global, Standing::Own)
 }
 
-/// Whether the checkpoint names this session, or none. Only an agent's session has one.
+/// Whether the checkpoint names this session or none. Only formats of agent sessions name one.
 fn is_of_session(global: &Global) -> bool {
     let Ok(target) = Target::to_look_at(None, global) else {
         return true;
@@ -300,7 +300,7 @@ fn is_open(row: &Row) -> bool {
         && row.status.as_deref() != Some(Status::Complete.as_str())
 }
 
-/// The options with the place of a row in them.
+/// The options with the place of a row filled in.
 fn at(row: &Row, mut global: Global) -> Global {
     match &row.place.file {
         Some(file) => global.store = Some(file.clone()),
@@ -312,7 +312,7 @@ fn at(row: &Row, mut global: Global) -> Global {
     global
 }
 
-/// The prompt of the checkpoint, for as long as there is something to go on with.
+/// The prompt of the checkpoint, while there is work left to continue.
 fn begin(hook: &args::Hook, global: &Global) -> Result<Answer, Failure> {
     let how = resume::How {
         name: "resume",
@@ -347,7 +347,7 @@ fn begin(hook: &args::Hook, global: &Global) -> Result<Answer, Failure> {
     })
 }
 
-/// A prompt with what is to be known and answered first and is not in it, such as that another agent may be at work.
+/// A prompt, followed by warnings and questions that it lacks, for example that another agent may be at work.
 fn with_notes(prompt: String, notes: &[String]) -> String {
     const MOST: usize = MOST_TOKENS * 4;
     let mut known = String::new();
@@ -362,12 +362,12 @@ fn with_notes(prompt: String, notes: &[String]) -> String {
     if known.is_empty() {
         return bounded(prompt, MOST);
     }
-    // Of a prompt that is too long the end is cut, and not these.
+    // If a prompt is too long, its end is cut and these stay.
     let known = bounded(format!("\nBefore you go on:\n{known}\n"), MOST / 4);
     bounded(prompt, MOST - known.len()) + &known
 }
 
-/// A text of at most so many bytes.
+/// A text, cut to this many bytes.
 fn bounded(mut text: String, most: usize) -> String {
     const REST: &str = "\n(the rest is cut: `ckpt resume` prints it)\n";
     if text.len() > most {
@@ -405,7 +405,7 @@ fn tool_use(payload: &Value, global: &Global) -> Result<Answer, Failure> {
         return Ok(Answer::default());
     }
     if target.format.name() == TaskCheckpoint::FORMAT || target.format.is_host() {
-        // The format has files of finished steps only: those of the current one are in its note.
+        // The format records files of finished steps only, so those of the current step go into its note.
         let context = OperationContext::at(super::now(global))
             .by(global.agent.as_deref(), global.session.as_deref());
         let most = Limits::default().partial_work.unwrap_or(usize::MAX);
@@ -428,10 +428,10 @@ fn tool_use(payload: &Value, global: &Global) -> Result<Answer, Failure> {
     Ok(Answer::default())
 }
 
-/// A file that a tool changed, and whether it made it.
+/// A file that a tool changed, and whether the tool created it.
 type Changed = (String, bool);
 
-/// What a tool that changes files was told to change.
+/// The files in the input of a tool that changes files.
 fn changed_files(payload: &Value) -> Vec<Changed> {
     let (input, response) = (&payload["tool_input"], &payload["tool_response"]);
     if !response["error"].is_null() {
@@ -466,7 +466,7 @@ fn changed_files(payload: &Value) -> Vec<Changed> {
     }
 }
 
-/// The files that are sources of the project, relative to its folder: those that were made, and the others.
+/// The source files of the project, relative to its folder: the created ones, and the others.
 fn in_project(changed: Vec<Changed>, target: &Target, root: &Path) -> (Vec<String>, Vec<String>) {
     let sources = SourceFiles::default();
     let (root, own) = (real(root), real(&target.file));
@@ -498,11 +498,11 @@ fn real(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// What begins the list of edited files at the end of a note, and what stands for those that have no room.
+/// The beginning of the list of edited files at the end of a note, and the mark for files that did not fit.
 const EDITED: &str = "[edited: ";
 const MORE: &str = "…";
 
-/// A note, and the edited files at its end.
+/// Splits a note from the edited files at its end.
 fn split_note(note: &str) -> (&str, Vec<&str>) {
     let list = note
         .strip_suffix(']')
@@ -513,7 +513,7 @@ fn split_note(note: &str) -> (&str, Vec<&str>) {
     }
 }
 
-/// A note of at most so many characters with these files in its list; `None` where it stays as it is.
+/// A note with these files added to its list, of at most `most` characters; `None` if it stays the same.
 fn with_edited(note: Option<&str>, new: &[String], most: usize) -> Option<String> {
     let (note, mut files) = split_note(note.unwrap_or_default());
     let known = files.len();
@@ -537,20 +537,21 @@ fn with_edited(note: Option<&str>, new: &[String], most: usize) -> Option<String
     (files.len() > known).then(|| text(&files))
 }
 
-/// A checkpoint of what can be recorded without the model, and what it has not reported.
+/// Saves a checkpoint with everything that can be recorded without the model, and reports what the agent has not
+/// reported.
 fn record(payload: &Value, moment: Moment, global: &Global) -> Result<Answer, Failure> {
     let target = Target::to_write(global)?;
     let handoff = handoff(&target)?;
     if matches!(handoff.status, Status::Complete | Status::Paused) {
         return Ok(Answer::default());
     }
-    // Judged before the new stamp.
+    // Judge this before the stamp changes.
     let message = match moment {
         Moment::End => unreported(&target, &handoff, global),
         _ => None,
     };
     let operations = target.format.operations();
-    // The agent does it by itself once its context is full.
+    // The agent compacts by itself once its context is full.
     let full = ContextUse::of(1, 1).filter(|_| payload["trigger"] == "auto");
     let operation = match full {
         Some(used) if moment == Moment::Compact && operations.contains(&"context") => {
@@ -573,7 +574,7 @@ fn record(payload: &Value, moment: Moment, global: &Global) -> Result<Answer, Fa
     })
 }
 
-/// The files that changed since a step was reported.
+/// Reports the files that changed since the last reported step.
 fn unreported(target: &Target, handoff: &Handoff, global: &Global) -> Option<String> {
     let note = handoff
         .in_progress
@@ -585,7 +586,7 @@ fn unreported(target: &Target, handoff: &Handoff, global: &Global) -> Option<Str
         .any_checkpoints(global)
         .stale(&target.key, &global.root)
         .ok();
-    // Where none of them is there, the project's folder is another.
+    // If none of the files exists, the project's folder is a different one.
     let judged = staleness.filter(|judged| !judged.reasons().contains(&Reason::NothingThere));
     let changed = judged.iter().flat_map(|judged| judged.changed());
     for file in changed.filter(|file| file.state.is_changed()) {
@@ -648,7 +649,7 @@ mod tests {
             "half done [edited: a, b, c]"
         );
         assert_eq!(added(Some(note), &["b"], 200), None);
-        // What has no room is said once.
+        // The mark for files without room is added once.
         let full = added(Some(note), &["long name", "d"], 27).unwrap();
         assert_eq!(full, "half done [edited: a, b, …]");
         assert_eq!(added(Some(&full), &["e"], 27), None);

@@ -1,4 +1,4 @@
-//! `ckpt init`: a project's settings, and what its agents are told.
+//! `ckpt init`: a project's settings, and the instructions for its agents.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -24,13 +24,14 @@ use crate::output::{Outcome, harmless, one_line};
 use crate::replace::replace;
 use crate::report::count;
 
-/// Where checkpoints lie in a project that has none yet.
+/// The folder for checkpoints in a project that has none yet.
 const USUAL_STORE: &str = "checkpoints";
 
-/// What git is not to take of a store in a folder that was there before it. Folders that a store makes ignore it themselves.
+/// What git must ignore of a store in a folder that existed before it. Folders that a store creates ignore it
+/// themselves.
 const IGNORED: &str = ".agent-checkpoint-*.tmp";
 
-/// What our block begins and ends with in a file of the project's.
+/// The first and last line of our block in a file of the project.
 const BLOCK_BEGIN: &str = "<!-- ckpt: begin -->";
 const BLOCK_END: &str = "<!-- ckpt: end -->";
 
@@ -42,26 +43,26 @@ struct Report {
     written: bool,
 }
 
-/// A checkpoint that is there.
+/// An existing checkpoint.
 #[derive(Serialize)]
 struct Found {
     place: String,
     format: Option<&'static str>,
-    /// What is wrong with it, in words; `null` if nothing is.
+    /// Its problem in words; `null` if it has none.
     problem: Option<String>,
 }
 
-/// What becomes of a file.
+/// A change of a file.
 #[derive(Serialize)]
 struct Change {
     file: PathBuf,
     action: Action,
-    /// What is added.
+    /// The text to add.
     text: String,
-    /// The whole file as it is to be; `None` where the text goes to its end.
+    /// The whole new file; `None` if `text` is appended.
     #[serde(skip)]
     whole: Option<String>,
-    /// The whole file as it was; `None` where the change is made without it.
+    /// The whole old file; `None` if the change does not depend on it.
     #[serde(skip)]
     before: Option<String>,
 }
@@ -72,7 +73,7 @@ enum Action {
     Make,
     Append,
     Merge,
-    /// It has what it needs.
+    /// The file needs no change.
     Keep,
 }
 
@@ -90,7 +91,7 @@ pub(super) fn run(write: bool, hooks: &[Agent], global: &Global) -> Result<Outco
         Some(store) => store.clone(),
         None => only_store(&rows)?,
     };
-    // Whoever clones the repository has it elsewhere.
+    // A clone of the repository has it at another path.
     let within = within_repository(&store);
     let store = within.clone().unwrap_or(store);
     let format = format_in(&store, &rows, global)?;
@@ -118,7 +119,7 @@ pub(super) fn run(write: bool, hooks: &[Agent], global: &Global) -> Result<Outco
             }
         }
     }
-    // Those that were written before it are reported all the same.
+    // Files that were written before the failure are still reported.
     let failed = match failed {
         Some((0, failure)) => return Err(failure),
         Some((at, failure)) => {
@@ -175,12 +176,12 @@ fn found(row: &Row, outcome: &mut Outcome) -> Found {
     }
 }
 
-/// A path below the current folder without the dot at its beginning.
+/// A path inside the current folder, without a leading `./`.
 fn relative(path: &str) -> &str {
     path.strip_prefix("./").unwrap_or(path)
 }
 
-/// The one place that the checkpoints are in: a folder, or a host file.
+/// The only place with checkpoints: a folder or a host file.
 fn only_store(rows: &[&Row]) -> Result<PathBuf, Failure> {
     let mut stores: Vec<(PathBuf, usize)> = Vec::new();
     for row in rows {
@@ -219,7 +220,7 @@ fn store_of(row: &Row) -> Option<PathBuf> {
     })
 }
 
-/// The format of new checkpoints there: the one that is named, else that of all that are there.
+/// The format of new checkpoints: the named one, else the one that all existing checkpoints have.
 fn format_in(store: &Path, rows: &[&Row], global: &Global) -> Result<Format, Failure> {
     if let Some(name) = &global.format {
         return Ok(*global.formats.get(name)?);
@@ -236,8 +237,8 @@ fn format_in(store: &Path, rows: &[&Row], global: &Global) -> Result<Format, Fai
     })
 }
 
-/// A store as the `ckpt.toml` of the current folder may name it, which is relative to it; `None` where it is on a server
-/// or outside of the repository, or of the folder where that is in none.
+/// A store in the form that the `ckpt.toml` of the current folder may name, relative to it; `None` if it is on a
+/// server, or outside of the repository (or the folder, if there is no repository).
 fn within_repository(store: &Path) -> Option<PathBuf> {
     let text = store.to_str()?;
     let (scheme, path) = match text.strip_prefix("sqlite:") {
@@ -271,7 +272,8 @@ fn within_repository(store: &Path) -> Option<PathBuf> {
     Some(format!("{scheme}{}", within.display()).into())
 }
 
-/// A path without links, of which the last parts need not be there, as `ckpt.toml` is read; `None` where it cannot be told.
+/// A path with links resolved, whose last parts need not exist, as when `ckpt.toml` is read; `None` if it cannot be
+/// determined.
 fn real(path: &Path) -> Option<PathBuf> {
     match path.canonicalize() {
         Ok(real) => Some(real),
@@ -325,7 +327,7 @@ fn settings(
     })
 }
 
-/// The line that the `.gitignore` needs.
+/// The change of `.gitignore`.
 fn ignored() -> Result<Change, Failure> {
     let path = Path::new(".gitignore");
     let present = read(path)?;
@@ -338,7 +340,7 @@ fn ignored() -> Result<Change, Failure> {
     })
 }
 
-/// Whether two names are those of one file, also where it is yet to be made.
+/// Whether two names lead to one file, even if it does not exist yet.
 fn is_same_file(one: &str, other: &str) -> bool {
     let (one_real, other_real) = (
         Path::new(one).canonicalize(),
@@ -358,11 +360,11 @@ fn has_block(text: &str) -> bool {
     after.is_some_and(|after| after.contains(BLOCK_END))
 }
 
-/// Our block in a file that agents read.
+/// The change of a file that agents read: our block.
 fn instructions(name: &str, block: &str) -> Result<Change, Failure> {
     let path = Path::new(name);
     let present = read(path)?;
-    // Claude Code follows such a line.
+    // Claude Code includes the file that such a line names.
     let has_it =
         |text: &str| has_block(text) || (name == "CLAUDE.md" && text.contains("@AGENTS.md"));
     Ok(match present.as_deref() {
@@ -380,7 +382,7 @@ fn block(store: &Path, is_within: bool, format: &Format, global: &Global) -> Str
     let is_on_server = is_address(store) && !store.to_string_lossy().starts_with("sqlite:");
     let place = match is_within || is_on_server {
         true => shell_word(&shown(store).display().to_string()),
-        // Elsewhere on another machine.
+        // It has another path on another machine.
         false => "$CKPT_STORE".to_owned(),
     };
     let mut lines = vec![
@@ -406,7 +408,7 @@ fn block(store: &Path, is_within: bool, format: &Format, global: &Global) -> Str
     lines.join("\n") + "\n"
 }
 
-/// The events that an agent's hooks are called for, each with the tools that it is about.
+/// The events for an agent's hooks, each with the tools that it matches.
 fn events(
     agent: Agent,
 ) -> (
@@ -446,7 +448,7 @@ fn events(
     }
 }
 
-/// The hooks of an agent in its settings, of which the rest stays as it is to the byte.
+/// The hooks in an agent's settings file, whose other bytes stay the same.
 fn hooks_of(agent: Agent) -> Result<Change, Failure> {
     let (name, events) = events(agent);
     let path = Path::new(name);
@@ -492,10 +494,10 @@ fn hooks_of(agent: Agent) -> Result<Change, Failure> {
     })
 }
 
-/// An agent's settings without any.
+/// Empty settings of an agent.
 const NO_SETTINGS: &str = "{}\n";
 
-/// Hooks as the three agents have them in their settings.
+/// A group of hooks, in the form that all three agents use.
 #[derive(Serialize)]
 struct Group {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -550,7 +552,7 @@ fn added_whole(path: &Path, text: String) -> Change {
     }
 }
 
-/// A text at the end of a file, or in a new one.
+/// The change that appends a text to a file, or creates it.
 fn added(path: &Path, present: Option<&str>, text: &str) -> Change {
     let Some(present) = present else {
         return added_whole(path, text.to_owned());
@@ -565,14 +567,14 @@ fn added(path: &Path, present: Option<&str>, text: &str) -> Change {
     }
 }
 
-/// The text of a file of the project's; `None` where there is none.
+/// The text of a file of the project; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     let bytes = read_file(path, 1 << 20)?;
     let text = bytes.map(String::from_utf8).transpose();
     text.map_err(|_| Failure::new("is no UTF-8 text; save it as UTF-8").at(Some(path), None))
 }
 
-/// Makes a change; nothing that is there is overwritten.
+/// Applies a change, and never overwrites other changes of the file.
 fn apply(change: &mut Change) -> Result<(), Failure> {
     let path = &change.file;
     let failed = |error: std::io::Error| {

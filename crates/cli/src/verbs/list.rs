@@ -18,9 +18,9 @@ use crate::output::{Outcome, harmless};
 #[derive(Serialize)]
 struct Entry {
     key: Option<String>,
-    /// In a host file, in place of a key.
+    /// For a host file, in place of a key.
     slot: Option<String>,
-    /// Absent if nothing tells it.
+    /// Absent if the format is unknown.
     format: Option<&'static str>,
     /// Absent in a store without files.
     file: Option<String>,
@@ -47,7 +47,7 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
         (None, Some(store)) => store,
     };
     let opened = Opened::new(store, Access::Read, global)?;
-    // Sub-folders are stores of their own.
+    // Sub-folders are separate stores.
     let options = scan::options(global)?.with_depth(0);
     let fleet = Fleet::scan(&[opened.source()], &options, now(global));
     let mut outcome = Outcome::new();
@@ -68,7 +68,7 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
     for entry in entries {
         let key = entry.key.or(entry.slot);
         let columns = [key.as_deref(), entry.format, entry.file.as_deref()];
-        // A key is what a script names, so its spaces stay.
+        // Scripts use the key, so its spaces stay.
         let columns = columns.map(|text| harmless(text.unwrap_or("-")).replace(['\t', '\n'], "?"));
         outcome.styled(columns.join("\t").trim_end_matches("\t-"));
     }
@@ -88,14 +88,14 @@ fn entry(row: &Row, global: &Global) -> Entry {
     }
 }
 
-/// The key of a row in its store, which is no host file.
+/// The key of a row in a store that is no host file.
 pub(super) fn key(row: &Row, global: &Global) -> Option<String> {
     let format = row.format.and_then(|name| global.formats.get(name).ok());
     let of_file = || key_of(row.place.file.as_deref()?, format, global);
     row.place.key.clone().or_else(of_file)
 }
 
-/// The key of a file in its folder: that of its name, or where the protocol keeps it there, the one in its text.
+/// The key of a file in its folder: from its name, or from its text if the protocol keeps it there.
 fn key_of(file: &Path, format: Option<&Format>, global: &Global) -> Option<String> {
     let layout = format.map_or_else(Layout::default, Format::layout);
     let key = match (layout.role)(file.file_name()?.to_str()?) {

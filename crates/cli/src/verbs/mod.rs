@@ -1,4 +1,4 @@
-//! What each verb does.
+//! The verbs.
 
 pub(crate) mod approvals;
 mod archive;
@@ -57,7 +57,7 @@ pub(crate) use once::{Once, refused_words, wait_and_run};
 pub(crate) use prove::Prove;
 pub(crate) use set::is_assignment;
 
-/// Does what the command line says.
+/// Runs the command line.
 pub(crate) fn run(line: Line) -> Outcome {
     let mut args = match line {
         Line::Common(args) => *args,
@@ -87,7 +87,7 @@ pub(crate) fn run(line: Line) -> Outcome {
     outcome
 }
 
-/// How what is said in the end is wanted.
+/// The wanted form of the final output.
 #[derive(Clone, Copy)]
 struct How {
     json: bool,
@@ -118,7 +118,7 @@ fn finish(mut outcome: Outcome, how: How) -> Outcome {
     outcome
 }
 
-/// Heeds the options that concern all that is printed.
+/// Applies the options for all output.
 fn settle(global: &Global) {
     if global.show_secrets {
         crate::output::show_secrets();
@@ -293,7 +293,7 @@ fn run_on(args: Args, is_stdin: bool) -> Outcome {
     }
 }
 
-/// The one place that a command line names, for the errors that name none.
+/// The only place that a command line names, for errors that name none.
 fn named_file<'v>(verb: &'v Verb, global: &'v Global) -> Option<&'v Path> {
     let file = match verb {
         Verb::Detect { files } | Verb::Validate { files } => match files.as_slice() {
@@ -308,7 +308,7 @@ fn named_file<'v>(verb: &'v Verb, global: &'v Global) -> Option<&'v Path> {
     file.or(global.store.as_deref())
 }
 
-/// Whether a verb that came to its end did something. Reports and `start` say it themselves.
+/// Whether a verb changes something when it succeeds. Reports and `start` set this themselves.
 fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
     match verb {
         Verb::Set { .. }
@@ -333,7 +333,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
     }
 }
 
-/// The present, or what `--now` says it is.
+/// The present time, or the time of `--now`.
 pub(crate) fn now(global: &Global) -> DateTime<Utc> {
     global.now.unwrap_or_else(Utc::now)
 }

@@ -20,7 +20,7 @@ use crate::output::{Outcome, one_line};
 use crate::report::{plan, saved};
 use crate::reported;
 
-/// What the command answers to a report.
+/// The answer to a report.
 #[derive(Default)]
 struct Answer {
     line: String,
@@ -71,7 +71,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
     }
 }
 
-/// Gives the task to another agent, and the claim back that the fence is of.
+/// Hands the task over to another agent, and releases the claim of the given fence.
 pub(super) fn reassign(
     target: &Target,
     to: &str,
@@ -90,7 +90,7 @@ pub(super) fn reassign(
     }
     match target.store().release(&target.key, fence) {
         Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
-        // The change is made and reported; only the claim stands still.
+        // The change is saved and reported; only the claim is still held.
         Err(error) => {
             let mut failure = target.error(error);
             failure.message.push_str(
@@ -102,7 +102,7 @@ pub(super) fn reassign(
     Ok(outcome)
 }
 
-/// The step in progress begins, else the next of the plan; a loop of the shell works on what is printed.
+/// Starts the step in progress, or else the next step of the plan, and prints only that step, for shell loops.
 fn start_next(force: bool, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_write(global)?;
     target.require_file()?;
@@ -127,7 +127,7 @@ fn start_next(force: bool, global: &Global) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// What a full context asks for, where the format has no place for how full it is: nothing is written.
+/// The answer to a full context if the format cannot record it: nothing is written.
 fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Outcome>, Failure> {
     let target = Target::to_write(global)?;
     let format = target.format.name();
@@ -144,7 +144,7 @@ fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Out
     Ok(Some(outcome))
 }
 
-/// The heartbeat of a builder's session, which its host file has: the checkpoint stays as it is.
+/// The heartbeat of a builder's session, which is in the host file. The checkpoint stays unchanged.
 pub(super) fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     target.require_file()?;
     let now = super::now(global);
@@ -200,7 +200,7 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
     })
 }
 
-/// The options that an error ends with, each with the member that a line of a batch has in its place.
+/// The options in error messages, with the corresponding member in a line of a batch.
 const OPTIONS: [(&str, &str); 3] = [
     (" (--force)", " (\"force\": true)"),
     (
@@ -215,7 +215,7 @@ fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
     let file = target.path.display().to_string();
     let message = failure.message.as_str();
     let why = match message.strip_prefix(&file) {
-        // Perhaps with the key behind it.
+        // The key may follow.
         Some(rest) => rest.split_once(": ").map_or(rest, |(_, why)| why),
         None => message,
     };
@@ -229,7 +229,7 @@ fn at_line(mut failure: Failure, target: &Target, number: usize) -> Failure {
     failure
 }
 
-/// Makes one change of all reports.
+/// Saves all reports as one change.
 pub(super) fn change(
     target: &Target,
     reports: &[Report],
@@ -282,7 +282,7 @@ pub(super) fn change(
     Ok(outcome)
 }
 
-/// Says what a full context asks for: it was recorded, and the exit code tells the agent to stop.
+/// Reports what to do about a full context. It was recorded, and the exit code tells the agent to stop.
 fn heed_context(operation: &Operation, outcome: &mut Outcome) {
     if let Operation::Context { used } = operation
         && let Some(message) = used.level().message()
@@ -295,7 +295,7 @@ fn heed_context(operation: &Operation, outcome: &mut Outcome) {
     }
 }
 
-/// Reports all of it as one change, and says of each report what it did.
+/// Saves all reports as one change, and adds the result of each to the output.
 fn apply(
     target: &Target,
     reports: &[Report],
@@ -333,7 +333,7 @@ fn apply(
     })
 }
 
-/// The options for what an error of the library advises on a finished step.
+/// The option for the advice of a library error about a finished step.
 fn which_step(operation: &Operation, message: &str) -> Option<&'static str> {
     let Operation::StepDone(done) = operation else {
         return None;
@@ -348,7 +348,7 @@ fn which_step(operation: &Operation, message: &str) -> Option<&'static str> {
 const WITH_STEP: &str = " with --pending TEXT, or that it is the current one with --current";
 const WITHOUT_CURRENT: &str = " without --current";
 
-/// How a format comes to what an operation does that it lacks.
+/// What a format offers instead of an operation that it lacks.
 fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
     match operation {
         "heartbeat" => Some("; each report of it shows that its agent is alive"),
@@ -362,7 +362,7 @@ fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
     }
 }
 
-/// What a report did, in a line.
+/// The result of a report in a line.
 fn answer(effect: &ReportEffect<'_>, inputs: &Inputs, reporter: Option<&str>) -> Answer {
     let (operation, is_changed) = (&effect.report.operation, effect.is_changed);
     let (before, after) = (effect.before, effect.after);
@@ -416,7 +416,7 @@ fn answer(effect: &ReportEffect<'_>, inputs: &Inputs, reporter: Option<&str>) ->
         .notes
         .extend(plan::of_step(effect, &answer.left_plan));
     if let Operation::Complete = operation {
-        // What a format has to be done once a task is complete.
+        // Instructions of the format for the time after the task is complete.
         let known = |text: &&String| !before.instructions.contains(text);
         answer
             .notes
@@ -452,7 +452,7 @@ fn answer(effect: &ReportEffect<'_>, inputs: &Inputs, reporter: Option<&str>) ->
     answer
 }
 
-/// That a gate was passed and no report said whether its phase is finished.
+/// The note that a gate was passed but no report finished its phase.
 fn phase_stays(effect: &ReportEffect<'_>, inputs: &Inputs) -> Option<String> {
     let operation = &effect.report.operation;
     let silent = matches!(operation, Operation::GatePass { phase: None, .. });
@@ -465,7 +465,7 @@ fn phase_stays(effect: &ReportEffect<'_>, inputs: &Inputs) -> Option<String> {
     })
 }
 
-/// What is to be known of a task that another agent has than the one that reports.
+/// The note on a task that belongs to another agent than the reporting one.
 fn who_has_it(
     operation: &Operation,
     reporter: Option<&str>,
@@ -558,12 +558,12 @@ fn stamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// A time that is waited for, behind what waits.
+/// The text for the time until which the task waits.
 fn until_text(until: Option<DateTime<Utc>>) -> String {
     until.map_or_else(String::new, |until| format!(" until {}", stamp(until)))
 }
 
-/// Whether the words for an operation say what state the task is in.
+/// Whether the text of an operation already states the status of the task.
 fn names_status(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -577,7 +577,7 @@ fn names_status(operation: &Operation) -> bool {
     )
 }
 
-/// What is left of the plan.
+/// The rest of the plan in words.
 fn what_is_left(handoff: &Handoff) -> String {
     let open = handoff.unreadable.iter();
     let hidden = open
@@ -602,10 +602,10 @@ fn what_is_left(handoff: &Handoff) -> String {
     format!("{left} pending, {next}")
 }
 
-/// The work that went back to the plan for other work, with its note.
+/// The work that was put back into the plan for other work, with its note.
 fn gone_back(before: &Handoff, after: &Handoff) -> Option<String> {
     let aside = before.in_progress.first()?;
-    // Waiting for the others is no step of the plan: it is over.
+    // Waiting for other agents is no step of the plan; it is over.
     if after.in_progress.iter().any(|item| item.text == aside.text)
         || !after.pending.contains(&aside.text)
     {

@@ -1,4 +1,4 @@
-//! The verbs that one format has for itself.
+//! Verbs that only one format has.
 
 use agent_checkpoint::formats::{Given, OwnVerb, VerbCall};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::output::Outcome;
 use crate::report::saved;
 use crate::settings::Origin;
 
-/// Does what words say that only one format has.
+/// Runs a verb that only one format has.
 pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
     let mut formats = global.formats.iter();
     let is_named = |own: &&OwnVerb| own.name == verb;
@@ -22,9 +22,9 @@ pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
         return Err(Failure::usage("no verb; `ckpt --help` lists them"));
     };
     let mut global = global.clone();
-    // Where the protocol has one file, its folder names it.
+    // If the protocol has a single file, the folder is enough to name it.
     if let Some(file) = format.layout().only_file {
-        // One that stands in the environment is of another checkpoint.
+        // A key from the environment belongs to another checkpoint.
         if *global.origin("key") == Origin::Variable {
             global.key = None;
             if *global.origin("fence") == Origin::Variable {
@@ -92,7 +92,7 @@ pub(super) fn run_on(
         outcome.json(&json!({ "message": done.line, "waits": waits, "saved": done.saved }));
     } else {
         if !global.json {
-            // The line has it.
+            // The line already names it.
             done.saved.archive = None;
         }
         saved::report(&mut outcome, target, global, &done.saved, &[done.line]);

@@ -1,4 +1,4 @@
-//! `ckpt completions` and `ckpt man`: what a shell and `man` take.
+//! `ckpt completions` and `ckpt man`: files for a shell and for `man`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(super) fn manual(out: Option<&Path>, global: &Global) -> Result<Outcome, Fai
     Ok(outcome)
 }
 
-/// Writes the page of a command, and those of the commands below it.
+/// Writes the manual page of a command and of its subcommands.
 fn write(command: clap::Command, folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let below: Vec<_> = command.get_subcommands().cloned().collect();
     files.push(Man::new(command).generate_to(folder)?);

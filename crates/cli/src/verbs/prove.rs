@@ -1,4 +1,4 @@
-//! `ckpt prove` and `ckpt check`: whether finished work is shown to be done.
+//! `ckpt prove` and `ckpt check`: proofs that finished work is done.
 
 use std::io;
 use std::path::Path;
@@ -21,10 +21,10 @@ use crate::named::shell_word;
 use crate::output::{Outcome, harmless, is_quiet, one_line};
 use crate::passing::Passing;
 
-/// How many lines of its output are shown of a proof that failed.
+/// How many lines of output are shown of a failed proof.
 const LAST_LINES: usize = 5;
 
-/// What is proven, and how.
+/// A proof to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Prove {
     /// The step, criterion or gate, as the checkpoint has it
@@ -55,7 +55,7 @@ pub(super) fn run(prove: &Prove, global: &Global) -> Result<Outcome, Failure> {
         true => outcome.note(said),
         false => outcome.warn(said),
     }
-    // What is printed of the command itself goes before it.
+    // With `--json` this value is the only output.
     if global.json {
         outcome.out.clear();
         outcome.json(&item.map(as_json));
@@ -77,7 +77,7 @@ pub(super) fn check(file: Option<&Path>, rerun: bool, global: &Global) -> Result
     let mut now = proofs(&target, global)?;
     if rerun {
         for Rerun { of, proof, .. } in now.reruns() {
-            // One that cannot be run keeps none of the others from it.
+            // A proof that cannot be run does not stop the others.
             match prove_all(&of, &proof, &target, global, &mut outcome) {
                 Ok(_) => outcome.is_done = true,
                 Err(failure) => outcome.fail(&failure),
@@ -130,7 +130,7 @@ pub(super) fn check(file: Option<&Path>, rerun: bool, global: &Global) -> Result
     Ok(outcome)
 }
 
-/// What `show` and `check` have of each in JSON.
+/// The proofs of `show` and `check` as JSON.
 pub(crate) fn list(proofs: &Proofs) -> Vec<Value> {
     proofs.items().iter().map(as_json).collect()
 }
@@ -140,7 +140,7 @@ pub(crate) fn line(item: &ProvenItem) -> String {
     one_line(&format!("{}: {item}", item.item))
 }
 
-/// The proofs of a checkpoint by the files as they are.
+/// The proofs of a checkpoint, judged by the present files.
 pub(super) fn proofs(target: &Target, global: &Global) -> Result<Proofs, Failure> {
     target
         .any_checkpoints(global)
@@ -148,7 +148,7 @@ pub(super) fn proofs(target: &Target, global: &Global) -> Result<Proofs, Failure
         .map_err(|error| target.error(error))
 }
 
-/// Runs a proof, records it, and tells the format what it has a member for.
+/// Runs a proof, records it, and reports it to the format if that has a member for it.
 fn prove_all(
     of: &[String],
     proof: &Proof,
@@ -170,7 +170,7 @@ fn prove_all(
     Ok(record)
 }
 
-/// Reports a proof to the format, which takes the first of these that it can.
+/// Reports a proof to the format, with the first of these reports that it accepts.
 fn report(
     reports: Vec<Operation>,
     item: &str,
@@ -202,12 +202,13 @@ fn report(
     }
 }
 
-/// Whether the format does not take a report, and may take another. Any other failure would meet that one as well.
+/// Whether the format does not accept this report but may accept another. Any other failure would hit the next report
+/// as well.
 fn is_not_taken(failure: &Failure) -> bool {
     matches!(failure.code, "refused" | "transition" | "unsupported")
 }
 
-/// Runs the command of a proof, whose output is passed on as it comes: past the JSON where that is wanted.
+/// Runs the command of a proof and passes on its output as it comes: to standard error if standard output is JSON.
 fn pass_on(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail)> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -240,7 +241,7 @@ fn print(item: &ProvenItem, outcome: &mut Outcome) {
     let Some(proof) = item.proof.as_ref().filter(|proof| !proof.passed()) else {
         return;
     };
-    // A secret may go over more lines than are shown.
+    // A secret may span more lines than are shown.
     let output = harmless(&proof.output.text());
     let lines: Vec<&str> = output.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n    ");

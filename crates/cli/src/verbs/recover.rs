@@ -1,4 +1,4 @@
-//! `ckpt recover`: go on from a checkpoint that cannot be read.
+//! `ckpt recover`: continue from a checkpoint that cannot be read.
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::quoted;
@@ -28,32 +28,32 @@ struct Report<'r> {
     damage: Option<&'r Corrupt>,
     with: Recovery,
     entry: Option<&'r EntryId>,
-    /// When that state was written.
+    /// When the recovered state was written.
     written: Option<String>,
-    /// Whether what was reported after it is not in it.
+    /// Whether it may lack later reports.
     may_lack: bool,
     passed_over: &'r [EntryId],
     revision: Option<&'r Revision>,
     put_aside: Option<&'r str>,
-    /// What the damaged text has that the result lacks.
+    /// Content of the damaged text that the result lacks.
     lost: Option<&'r Difference>,
-    /// What of the damaged text could not be read.
+    /// Parts of the damaged text that could not be read.
     left_out: Vec<Piece<'r>>,
-    /// The newest state that the history keeps, where it plans steps that are not there now.
+    /// The newest state in the history, if it plans steps that the result lacks.
     planned: Option<Planned>,
-    /// The newest host that the history keeps, where it has checkpoints in slots that have none now.
+    /// The newest host file in the history, if it has checkpoints in slots that are empty now.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_slots: Option<LostSlots>,
 }
 
-/// Slots of a host file that have a checkpoint in an earlier state only.
+/// Slots of a host file that have a checkpoint only in an earlier state.
 #[derive(Serialize)]
 struct LostSlots {
     entry: EntryId,
     slots: Vec<String>,
 }
 
-/// Steps that an earlier state plans and that are in no list now.
+/// Steps that an earlier state plans and that are in no list of the result.
 #[derive(Serialize)]
 struct Planned {
     entry: EntryId,
@@ -65,7 +65,7 @@ struct Planned {
 struct Piece<'r> {
     #[serde(flatten)]
     place: &'r LeftOut,
-    /// Where it is a whole document, when that was last changed, as it says itself.
+    /// If the piece is a whole document: its own time of the last change.
     document: Option<Whole>,
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for Piece<'_> {
     }
 }
 
-/// The most pieces that are listed for a person.
+/// How many pieces are listed for a person at most.
 const MOST_LISTED: usize = 20;
 
 pub(super) fn run(
@@ -125,7 +125,7 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let target = Target::to_change(file, global).or_else(|failure| match failure.code {
-        // A host is recovered as a whole, whichever of its slots is meant.
+        // A host file is recovered as a whole, whichever slot is meant.
         "ambiguous" if global.slot.is_none() => {
             let slot = Some(Slot::Top);
             Target::to_change(
@@ -249,7 +249,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// An error with what else a user can do: states that no recovery takes are still in the history.
+/// An error with further advice: states that no recovery uses are still in the history.
 fn with_advice(error: Error, target: &Target) -> Failure {
     let is_hopeless = matches!(error.kind(), ErrorKind::NotRecoverable { .. });
     let mut failure = target.error(error);
@@ -280,7 +280,7 @@ fn outcome_of(recovered: &Recovered, was_there: bool) -> String {
     }
 }
 
-/// Refuses to write what no verb would take without `--format`.
+/// Refuses to write a text that no verb would accept without `--format`.
 fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure> {
     if global.format.is_some() || !target.is_in_file() {
         return Ok(());
@@ -292,7 +292,7 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
         Err(_) => {
             "what can be read of it has no member that tells its format, so that it would be no checkpoint"
         }
-        // Of a host file the other slots may be all that is left.
+        // For a host file only the other slots may be left.
         Ok(_) => {
             let slot = |place: &SlotPlace| global.slot.as_ref().is_none_or(|it| *it == place.slot);
             let is_occupied = |place: &SlotPlace| place.occupied && slot(place);
@@ -312,8 +312,8 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
     ))
 }
 
-/// The slots with a checkpoint in the newest host that is kept, of which the present one has nothing. One that is `null`
-/// in it was archived or deleted, and not lost.
+/// The slots with a checkpoint in the newest kept host file that are missing from the present one. A slot that is
+/// `null` there was archived or deleted, and is not lost.
 fn lost_slots(target: &Target, global: &Global) -> Option<LostSlots> {
     target.slot.as_ref()?;
     let (entry, before) = kept_host(&target.path, global)?;
@@ -327,7 +327,7 @@ fn lost_slots(target: &Target, global: &Global) -> Option<LostSlots> {
     (!slots.is_empty()).then_some(LostSlots { entry, slots })
 }
 
-/// What the newest state of the history plans of which nothing is left.
+/// The steps that the newest state in the history plans and the result lacks.
 fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
     let now = recovered.document.as_ref()?;
     let entry = newest_good(target.store(), &target.key)?;
@@ -341,8 +341,8 @@ fn planned(target: &Target, recovered: &Recovered) -> Option<Planned> {
     (!steps.is_empty()).then_some(Planned { entry, steps })
 }
 
-/// What the damaged text has that the result lacks. What it lacks may have been in the part that was lost, so that
-/// this says nothing.
+/// Content of the damaged text that the result lacks. The opposite is not reported: content that the damaged text lacks
+/// may have been in its lost part.
 fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
     let now = recovered.document.as_ref()?;
     let damaged = recovered.salvaged.as_ref()?;
@@ -351,10 +351,10 @@ fn lost(target: &Target, recovered: &Recovered) -> Option<Difference> {
     Some(lost)
 }
 
-/// Whether a change says what the later text has, not what it lacks.
+/// Whether a change describes content that the damaged text has, rather than content that it lacks.
 fn is_there(change: &Change, damaged: &Document) -> bool {
     match change.kind() {
-        // Often only concluded, from what is left to do.
+        // A status is often only derived from the steps that are left.
         ChangeKind::Status => damaged.root().get("status").is_some(),
         _ => !change.is_loss(),
     }

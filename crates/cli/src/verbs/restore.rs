@@ -29,7 +29,7 @@ pub(super) fn run(
     let expect: Option<Revision> = expect.map(str::parse).transpose()?;
     let target = Target::to_change(file, global)?;
     if target.slot.is_some() {
-        // A host that is gone comes back as a whole, not slot by slot.
+        // A missing host file is restored as a whole, not slot by slot.
         target.require_file()?;
     }
     let entry = find(&target, entry)?;

@@ -1,4 +1,4 @@
-//! `ckpt resume`: the prompt for the agent that goes on.
+//! `ckpt resume`: the prompt for the agent that continues.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(super) struct How<'a> {
     pub(super) budget_tokens: Option<usize>,
     pub(super) description: Option<&'a str>,
     pub(super) header: bool,
-    /// Whether the checkpoint came on standard input: there is no file to look into or to report to.
+    /// Whether the checkpoint came from standard input, so that there is no file to inspect or to report to.
     pub(super) is_stdin: bool,
 }
 
@@ -67,7 +67,7 @@ struct Report<'r> {
 struct CorruptReport {
     file: String,
     decision: ResumeDecision,
-    /// The newest earlier state that can be read: `ckpt recover` goes on with it, and the plan is that of it.
+    /// The newest readable earlier state. `ckpt recover` continues from it, and the plan is for it.
     recover_with: Option<EntryId>,
     plan: Option<ResumePlan>,
     error: Corruption,
@@ -106,7 +106,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     if let Some(tokens) = how.budget_tokens {
         render = render.with_budget_tokens(tokens);
     }
-    // A message about the task is of use whatever the decision; a prompt only if an agent may go on.
+    // A message about the task is always useful; a prompt is useful only if an agent may continue.
     let is_wanted = goes_on(resume.plan.decision) || ABOUT_THE_TASK.contains(&how.name);
     let rendered = is_wanted
         .then(|| prompts.render(how.name, &resume, &render))
@@ -119,7 +119,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
         ));
         outcome.found();
     }
-    // What hides nothing from the next agent does not change the decision; it becomes a note.
+    // A violation that hides nothing from the next agent becomes a note and does not change the decision.
     let goes_on = goes_on(resume.plan.decision);
     for found in resume.violations.iter().filter(|_| goes_on) {
         if [Code::BYTE_ORDER_MARK, Code::TOO_LONG].contains(&found.code) {
@@ -145,7 +145,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     Ok(outcome)
 }
 
-/// Whether and how to go on, and whether the format has the operation that begins anew. `status` asks the same.
+/// The plan, and whether the format has the operation `restart`. `status` uses it too.
 pub(super) fn judge(
     target: &Target,
     mut options: ResumeOptions,
@@ -177,10 +177,10 @@ pub(super) fn judge(
     Ok((resume, operations.contains(&"restart")))
 }
 
-/// Refuses a checkpoint whose work another agent took over into one of its own beside it, as `status` finds it: two would
-/// do the same work.
+/// Refuses a checkpoint whose work another agent took over into its own checkpoint, by the rules of `status`: otherwise
+/// two agents would do the same work.
 pub(super) fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), Failure> {
-    // Only where the file of each agent is named after it can another's take its place.
+    // Another agent's file can replace this one only if each file is named after its agent.
     if target.format.layout().key_in.is_none() {
         return Ok(());
     }
@@ -222,10 +222,10 @@ pub(super) fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), 
     }
 }
 
-/// The messages that tell of a task, and are no prompts for going on with it.
+/// The messages about a task that are no prompts to continue it.
 const ABOUT_THE_TASK: [&str; 3] = ["status-check", "escalation", "progress"];
 
-/// What a resume takes from the options that all verbs have.
+/// The resume options from the options of all verbs.
 pub(super) fn options(global: &Global) -> ResumeOptions {
     let options = ResumeOptions::new(&global.root);
     match owner(global) {
@@ -253,8 +253,8 @@ fn report<'r>(target: &Target, resume: &'r Resume, rendered: Option<&'r Rendered
     }
 }
 
-/// What the next agent reports with: the reports that the format has, with the address that was given and the fence of
-/// the caller.
+/// The commands with which the next agent reports: those that the format supports, with the given address and the fence
+/// of the caller.
 fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<String> {
     let mut address = match (&target.slot, &global.store, &global.key) {
         (None, Some(store), Some(key)) => format!(
@@ -298,7 +298,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
     lines
 }
 
-/// The reports of an agent's day, each with what it takes.
+/// The reports of an agent's day, each with its arguments.
 pub(super) const REPORTS: &[(&str, &str)] = &[
     ("step start", " 'TEXT'"),
     ("step done", " 'TEXT' --modified FILE"),
@@ -313,7 +313,7 @@ pub(super) const REPORTS: &[(&str, &str)] = &[
     ("fail", " 'TEXT'"),
 ];
 
-/// The plan of the library.
+/// The resume of the library.
 pub(super) fn of(
     target: &Target,
     options: &ResumeOptions,
@@ -325,8 +325,7 @@ pub(super) fn of(
         .map_err(|error| target.error(error))
 }
 
-/// What is said of a corrupt file: that there is nothing to resume from yet, and whether to recover or to
-/// begin anew.
+/// The output for a corrupt file: there is nothing to resume from yet, and the advice to recover or to begin anew.
 fn corrupt(
     path: &Path,
     file: Option<&Path>,
@@ -335,7 +334,7 @@ fn corrupt(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
-    // What is only too large or too deep is not recovered, and so has no plan.
+    // A file that is only too large or too deep cannot be recovered and has no plan.
     let resume = match error.kind() {
         ErrorKind::Corrupt(_) => plan_of_corrupt(file, global),
         _ => None,
@@ -371,7 +370,7 @@ fn plan_of_corrupt(file: Option<&Path>, global: &Global) -> Option<Resume> {
     of(&target, &options, global).ok()
 }
 
-/// The templates: the built-in ones, a folder's, and one of your own for the message.
+/// The templates: the built-in ones, those of a folder, and the user's own one for the message.
 pub(super) fn prompts(how: &How<'_>, global: &Global) -> Result<Prompts, Failure> {
     let prompts = match how.templates {
         Some(folder) => Prompts::from_folder(folder)?,
@@ -385,7 +384,7 @@ pub(super) fn prompts(how: &How<'_>, global: &Global) -> Result<Prompts, Failure
     Ok(prompts.map_err(|error| error.with_path(template))?)
 }
 
-/// An error of a template, with the file that it is in.
+/// An error of a template, with its file.
 fn at_template(error: Error, how: &How<'_>) -> Error {
     match how.template.or(how.templates) {
         Some(path) => error.with_path(path),

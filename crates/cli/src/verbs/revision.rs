@@ -37,7 +37,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
     Ok(outcome)
 }
 
-/// The token of a file: in a host file with a checkpoint that of the checkpoint, with its slot.
+/// The token of a file. For a host file with a checkpoint, the token of the checkpoint and its slot.
 pub(super) fn token(
     path: &Path,
     document: &Document,
@@ -57,7 +57,7 @@ pub(super) fn token(
     Ok((Revision::of(document.text().as_bytes()), None))
 }
 
-/// Whether it is a host file. A format that is not known has no slots.
+/// Whether it is a host file. An unknown format has no slots.
 fn is_host(path: &Path, document: &Document, global: &Global) -> bool {
     match &global.format {
         _ if is_address(path) => false,

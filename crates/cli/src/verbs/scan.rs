@@ -1,4 +1,4 @@
-//! What is scanned: folders and stores as a command line names them, with what all verbs that scan say of them.
+//! The folders and stores that a command line names, and the messages of all verbs that scan.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Opened {
     }
 }
 
-/// How every verb scans.
+/// The scan options of all verbs.
 pub(super) fn options(global: &Global) -> Result<FleetOptions, Failure> {
     let options = FleetOptions::new()
         .with_max_bytes(global.max_bytes)
@@ -56,7 +56,7 @@ pub(super) fn options(global: &Global) -> Result<FleetOptions, Failure> {
     })
 }
 
-/// What of the places could not be looked at.
+/// Reports the places that were skipped.
 pub(super) fn tell_skipped(fleet: &Fleet, outcome: &mut Outcome) {
     for skipped in fleet.skipped() {
         match &skipped.why {

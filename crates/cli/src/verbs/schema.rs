@@ -17,7 +17,7 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     let mut schemas = Schemas::of(&global.formats);
     if let Some(name) = name {
-        // Its error lists the formats there are.
+        // Its error lists the known formats.
         let format = global.formats.get(name)?.name();
         schemas = schemas.only(format);
         if schemas.names().next().is_none() {
@@ -58,7 +58,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// One schema as it is; several as an object by name.
+/// Prints one schema, or several as an object by name.
 fn print(schemas: &Schemas, name: Option<&str>, contract: schema::Contract, outcome: &mut Outcome) {
     let mut all = Map::new();
     for name in schemas.names() {

@@ -1,7 +1,7 @@
-//! One store for a program that answers calls on it, such as the MCP server: what the verbs do, in values and not printed.
+//! One store for a program that answers calls, such as the MCP server: the work of the verbs, returned as values.
 //!
-//! The store, its format and the project's folder are those of the command line of that program, of the environment or of
-//! `ckpt.toml`. A call names a key and who calls, and nothing else.
+//! The store, its format and the project's folder come from the command line of that program, the environment or
+//! `ckpt.toml`. A call names only a key and its caller.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::named::{is_folder, is_host_named};
 use crate::output::Outcome;
 use crate::read;
 
-/// What the command line of a program says; the environment and `ckpt.toml` say the rest.
+/// The command line of such a program; the environment and `ckpt.toml` complete it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The store, as `--store` takes it.
@@ -34,13 +34,13 @@ pub struct Options {
     pub format: Option<OsString>,
     /// The project's folder.
     pub root: Option<OsString>,
-    /// The agent that calls where a call does not name it.
+    /// The calling agent if a call does not name it.
     pub agent: Option<OsString>,
     /// Its session.
     pub session: Option<OsString>,
 }
 
-/// A store, and how prompts are made.
+/// A store and the settings for prompts.
 #[derive(Debug)]
 pub struct Served {
     global: Global,
@@ -49,10 +49,10 @@ pub struct Served {
     budget_tokens: Option<usize>,
 }
 
-/// Who calls, and about which checkpoint.
+/// The caller and the checkpoint of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// The key; of a host file the slot.
+    /// The key; for a host file the slot.
     pub key: String,
     /// The agent.
     pub agent: Option<String>,
@@ -62,39 +62,39 @@ pub struct Call {
     pub fence: Option<Fence>,
 }
 
-/// One checkpoint of the store, or its place.
+/// One checkpoint of the store, existing or to be created.
 pub struct Task {
     target: Target,
     global: Global,
     place: String,
 }
 
-/// What came of a call, in lines for a reader.
+/// The result of a call in lines for a reader.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// What was done.
+    /// The changes that were made.
     pub lines: Vec<String>,
-    /// What else is to be known.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
-/// Why a call could not be carried out.
+/// Why a call failed.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// What kind of failure it is, in a word.
+    /// The kind of failure in one word.
     pub code: &'static str,
     /// What failed and why, without the place of the store.
     pub message: String,
-    /// Which of several reports it is about.
+    /// The index of the failed report, if there were several.
     pub report: Option<usize>,
 }
 
 impl Served {
-    /// The store that this command line means.
+    /// Opens the store that these options select.
     ///
     /// # Errors
     ///
-    /// What is wrong with the options, the environment or `ckpt.toml`, in a sentence.
+    /// If the options, the environment or `ckpt.toml` are wrong: the problem in a sentence.
     pub fn new(options: &Options, formats: &Formats) -> Result<Served, String> {
         let parse = |verb: &[&str]| {
             let words = verb.iter().map(OsString::from).chain(options.words());
@@ -109,7 +109,7 @@ impl Served {
             parse(&["ckpt", "resume"])?,
         );
         let mut global = of_status.global;
-        // These are of a call.
+        // A call gives these.
         (global.key, global.slot, global.fence) = (None, None, None);
         let Some(store) = &global.store else {
             return Err(
@@ -162,74 +162,74 @@ impl Served {
         self.global.agent.as_deref()
     }
 
-    /// The session that they name.
+    /// The session that the command line or the environment names.
     #[must_use]
     pub fn session(&self) -> Option<&str> {
         self.global.session.as_deref()
     }
 
-    /// The format of all checkpoints, where one is named.
+    /// The format of all checkpoints, if one is named.
     #[must_use]
     pub fn format(&self) -> Option<&Format> {
         let name = self.global.format.as_deref()?;
         self.global.formats.get(name).ok()
     }
 
-    /// The formats that are known.
+    /// The known formats.
     #[must_use]
     pub fn formats(&self) -> &Formats {
         &self.global.formats
     }
 
-    /// The checkpoint of a call, for reading.
+    /// Opens the checkpoint of a call for reading.
     ///
     /// # Errors
     ///
-    /// That there is none, or that it cannot be read.
+    /// If there is no checkpoint, or it cannot be read.
     pub fn read(&self, call: &Call) -> Result<Task, Refused> {
         self.open(call, |global| Target::to_read(None, global))
     }
 
-    /// The checkpoint of a call, for a change.
+    /// Opens the checkpoint of a call for a change.
     ///
     /// # Errors
     ///
-    /// Why it cannot be changed.
+    /// If it cannot be changed.
     pub fn write(&self, call: &Call) -> Result<Task, Refused> {
         self.open(call, Target::to_write)
     }
 
-    /// The place of a checkpoint that may have to be made first.
+    /// Opens the place of a checkpoint that may have to be created first.
     ///
     /// # Errors
     ///
-    /// Why none can be there.
+    /// If there can be no checkpoint of this key.
     pub fn begin(&self, call: &Call) -> Result<Task, Refused> {
         self.open(call, Target::to_begin)
     }
 
-    /// All checkpoints of the store, judged.
+    /// Scans and judges all checkpoints of the store.
     ///
     /// # Errors
     ///
-    /// That the store cannot be read.
+    /// If the store cannot be read.
     pub fn fleet(&self) -> Result<Fleet, Refused> {
         status::fleet(&self.scope, &self.global).map_err(|failure| self.refused(failure, ""))
     }
 
-    /// The key of a row, as a call names it.
+    /// The key of a row in the form that a call uses.
     #[must_use]
     pub fn key(&self, row: &Row) -> Option<String> {
         let slot = row.place.slot.clone();
         slot.or_else(|| super::list::key(row, &self.global))
     }
 
-    /// The prompt of a resume that goes on; `None` where no agent may go on. It has about so many tokens: as many as are
-    /// given, else as `ckpt.toml` says, else the usual number.
+    /// The prompt of a resume; `None` if no agent may continue. It has at most about the given number of tokens, else
+    /// the number in `ckpt.toml`, else the default.
     ///
     /// # Errors
     ///
-    /// That a template of the project is wrong.
+    /// If a template of the project is wrong.
     pub fn prompt(
         &self,
         resume: &Resume,
@@ -313,13 +313,13 @@ impl Options {
 }
 
 impl Task {
-    /// Its format.
+    /// The format of the checkpoint.
     #[must_use]
     pub fn format(&self) -> &Format {
         &self.target.format
     }
 
-    /// Its key in its store.
+    /// The key of the checkpoint.
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.target.key
@@ -331,28 +331,29 @@ impl Task {
         self.target.store()
     }
 
-    /// The present.
+    /// The present time.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
         super::now(&self.global)
     }
 
-    /// The state that is there; `None` where there is no checkpoint.
+    /// The present revision; `None` if there is no checkpoint.
     ///
     /// # Errors
     ///
-    /// That it cannot be read.
+    /// If it cannot be read.
     pub fn revision(&self) -> Result<Option<Revision>, Refused> {
         let stored = self.store().load(self.key());
         let stored = stored.map_err(|error| self.error(error))?;
         Ok(stored.map(|stored| stored.revision))
     }
 
-    /// The first checkpoint of a task with this plan and these values of the format's own, and what it says.
+    /// The first checkpoint of a task, with this plan and these values for the format's own options, and its hand-off.
+    /// It is not saved.
     ///
     /// # Errors
     ///
-    /// Why the format takes no such plan, or why there can be no checkpoint of this key.
+    /// If the format does not accept such a plan, or there can be no checkpoint of this key.
     pub fn first(&self, plan: &[String], given: Given) -> Result<(Document, Handoff), Refused> {
         let global = Global {
             given,
@@ -365,23 +366,23 @@ impl Task {
         Ok((first, handoff))
     }
 
-    /// Saves a first checkpoint; `false` where one is there already.
+    /// Saves a first checkpoint. Returns `false` if there is a checkpoint already.
     ///
     /// # Errors
     ///
-    /// Why it could not be saved.
+    /// If it could not be saved.
     pub fn begin(&self, first: &Document) -> Result<bool, Refused> {
         let begun = start::begin(&self.target, first, &self.global);
         let begun = begun.map_err(|failure| self.refused(failure))?;
         Ok(begun.is_some())
     }
 
-    /// Counts the attempt that ended before `claim` was granted, where `before` was the last claim and the checkpoint had
+    /// Counts the attempt that ended before `claim` was granted. `before` was the last claim, and the checkpoint had
     /// this hand-off.
     ///
     /// # Errors
     ///
-    /// That it could not be written. The claim stands all the same.
+    /// If it could not be written. The claim is valid anyway.
     pub fn count_take_over(
         &self,
         before: Option<&Claim>,
@@ -393,11 +394,11 @@ impl Task {
         counted.map(|_| ()).map_err(|error| self.error(error))
     }
 
-    /// Makes the task that of the caller, who has claimed it.
+    /// Records the caller, who has claimed the task, as its owner.
     ///
     /// # Errors
     ///
-    /// Why the protocol does not let this agent go on.
+    /// If the protocol does not let this agent continue.
     pub fn take_up(&self) -> Result<(), Refused> {
         let context = OperationContext::at(self.now())
             .by(self.global.agent.as_deref(), self.global.session.as_deref())
@@ -411,7 +412,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// Why one of them is refused.
+    /// If one of them is refused.
     pub fn report(&self, reports: &[Report]) -> Result<Said, Refused> {
         let beats = |report: &Report| report.operation == Operation::Heartbeat;
         let outcome = match reports {
@@ -423,12 +424,12 @@ impl Task {
         self.said(outcome)
     }
 
-    /// Gives the task to another agent, and the claim back. This session is the other agent's, where the protocol names
-    /// it.
+    /// Hands the task over to another agent and releases the claim. `session` is the other agent's session, if the
+    /// protocol records it.
     ///
     /// # Errors
     ///
-    /// Why it cannot be given.
+    /// If it cannot be handed over.
     pub fn reassign(&self, to: &str, session: String) -> Result<Said, Refused> {
         let mut verbs = self.format().verbs().iter();
         let outcome = match verbs.find(|own| own.name == "reassign") {
@@ -449,11 +450,11 @@ impl Task {
         self.said(outcome)
     }
 
-    /// Whether and how to go on.
+    /// The plan of the task: whether and how another agent may continue.
     ///
     /// # Errors
     ///
-    /// That the checkpoint cannot be read, or that another agent took its work over.
+    /// If the checkpoint cannot be read, or another agent took over its work.
     pub fn resume(&self, recording: Vec<String>, ignores_claims: bool) -> Result<Resume, Refused> {
         let mut options = resume::options(&self.global).with_recording(recording);
         if ignores_claims {
@@ -467,7 +468,7 @@ impl Task {
         Ok(resume)
     }
 
-    /// An error at this checkpoint.
+    /// An error about this checkpoint.
     #[must_use]
     pub fn error(&self, error: Error) -> Refused {
         self.refused(self.target.error(error))
@@ -501,7 +502,7 @@ impl Refused {
         let message = said.unwrap_or(failure.message);
         let begin = file.display().to_string();
         let rest = message.strip_prefix(&begin).filter(|_| !begin.is_empty());
-        // What is said of a key need not begin with it.
+        // The message need not repeat the key at its beginning.
         let rest = rest.map(|rest| rest.strip_prefix(&format!(" ({key})")).unwrap_or(rest));
         let rest = rest.or(message.strip_prefix(key).filter(|_| !key.is_empty()));
         let message = rest
@@ -525,7 +526,7 @@ impl From<&Error> for Refused {
     }
 }
 
-/// A text without the path of a checkpoint and of its store: a caller knows keys, and no more.
+/// A text without the paths of a checkpoint and of its store: a caller knows only keys.
 fn without_place(text: &str, key: &str, file: &Path, place: &str) -> String {
     let mut text = text.to_owned();
     let paths = [
@@ -533,7 +534,7 @@ fn without_place(text: &str, key: &str, file: &Path, place: &str) -> String {
         (PathBuf::from(place), "the store"),
     ];
     for (path, instead) in paths {
-        // A path such as `c` may be any word.
+        // A path such as `c` may be an ordinary word.
         let is_path = path.is_absolute() || is_address(&path) || path.components().count() > 1;
         if is_path {
             text = text.replace(&path.display().to_string(), instead);

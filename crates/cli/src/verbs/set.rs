@@ -20,7 +20,7 @@ use crate::named::Named;
 use crate::output::Outcome;
 use crate::report::violation;
 
-/// One assignment; the value as it was typed.
+/// One assignment, with the value as it was typed.
 struct Assignment {
     pointer: String,
     value: Box<RawValue>,
@@ -32,13 +32,13 @@ struct Report<'s> {
     outcome: Wrote,
     revision: &'s Revision,
     previous: Option<&'s Revision>,
-    /// Those that the change made, as for every other save.
+    /// The violations that the change introduced, as for every other save.
     violations: Vec<&'s Violation>,
-    /// Those that were there before it and still are.
+    /// The violations that existed before and still exist.
     standing_violations: Vec<&'s Violation>,
 }
 
-/// What the change did to the file.
+/// The effect of the change on the file.
 struct Changed {
     before: Vec<Violation>,
     after: Vec<Violation>,
@@ -95,7 +95,7 @@ pub(super) fn run(
                 is_new |= set(&mut after, pointer, value)?;
             }
             refuse_what_no_change_may_do(format.as_ref(), before, &after)?;
-            // With several checkpoints in the host none is meant, so the token is the file's.
+            // If the host file has several checkpoints, none is meant, so the token is that of the file.
             let revision = |document: &Document| {
                 token(&path, document, global).map_or_else(
                     |_| Revision::of(document.text().as_bytes()),
@@ -116,7 +116,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// Sets one value; where an object on its way is missing, says how it is made.
+/// Sets one value. If an object on its path is missing, the error explains how to create it.
 fn set(document: &mut Document, pointer: &str, value: &RawValue) -> Result<bool, Error> {
     document.set(pointer, value).map_err(|error| {
         let missing = pointer
@@ -126,7 +126,7 @@ fn set(document: &mut Document, pointer: &str, value: &RawValue) -> Result<bool,
             .find(|parent| document.get(parent).is_none());
         match missing {
             Some(parent) => {
-                // What a list has is named by its place; one that is empty has only the place behind its end.
+                // An item of a list is named by its position; an empty list has only the position after its end.
                 let next = pointer[parent.len() + 1..].split('/').next();
                 let is_place = next.is_some_and(|it| it == "-" || it.parse::<usize>().is_ok());
                 let made = match is_place {
@@ -192,10 +192,10 @@ fn parse(words: &[String], global: &Global) -> Result<(Named, Vec<Assignment>), 
     Ok((named, assignments?))
 }
 
-/// The most characters that an error quotes of a value.
+/// How many characters of a value an error quotes.
 const MOST_SHOWN: usize = 80;
 
-/// Whether a word has the form of an assignment, and not that of a file.
+/// Whether a word looks like an assignment and not like a file.
 pub(crate) fn is_assignment(word: &str) -> bool {
     word.starts_with(['/', '=']) && word.contains('=')
 }
@@ -221,7 +221,7 @@ fn assignment(word: &str) -> Result<Assignment, Failure> {
     })
 }
 
-/// By which format's rules the file is checked.
+/// The format whose rules apply to the file.
 enum Rules<'f> {
     Named(Format),
     Detected(&'f Formats),
@@ -239,7 +239,7 @@ impl<'f> Rules<'f> {
         }
     }
 
-    /// The format of the file as it is now, where it has one.
+    /// The present format of the file, if it has one.
     fn of(&self, path: &Path, document: &Document) -> Option<Format> {
         match self {
             Rules::Named(format) => Some(*format),
@@ -266,7 +266,7 @@ fn examine(
     })
 }
 
-/// Some changes a protocol forbids, even when they are spelled out.
+/// Refuses changes that a protocol forbids even if they are spelled out.
 fn refuse_what_no_change_may_do(
     format: Option<&Format>,
     before: &Document,
@@ -275,8 +275,8 @@ fn refuse_what_no_change_may_do(
     format.map_or(Ok(()), |format| format.check_change(before, after))
 }
 
-/// A checkpoint of a later or unknown version is not changed: its rules are not
-/// known. A version that cannot be read may be mended.
+/// Refuses to change a checkpoint of a later or unknown version, because its rules are unknown. An unreadable version
+/// may be corrected.
 fn refuse_newer(violations: &[Violation], assignments: &[Assignment]) -> Result<(), Error> {
     let is_mended = |pointer: &str| assignments.iter().any(|set| set.pointer == pointer);
     let newer = violations.iter().find(|violation| {

@@ -1,4 +1,4 @@
-//! `ckpt show`: a checkpoint for a person.
+//! `ckpt show`: a checkpoint as text for a person.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
     Ok(outcome)
 }
 
-/// What is to be shown of a checkpoint with this ledger.
+/// The view of a checkpoint and its ledger.
 pub(super) fn view<'t>(
     target: &'t Target,
     ledger: &Result<LedgerState, Error>,
@@ -65,7 +65,7 @@ pub(super) fn view<'t>(
     let handoff = &mut inspected.handoff;
     handoff.updated_at = handoff.updated_at.take().or(inspected.updated_at.clone());
     let foreign = format.foreign_members(&stored.document).map_err(at)?;
-    // What keeps them from being read keeps no person from looking at the rest; `run` says it.
+    // If they cannot be read, the rest is still shown; `run` reports the error.
     let (ledger, proofs) = match ledger {
         Ok(state) if !state.proofs.is_empty() => {
             let proofs = prove::proofs(target, global).unwrap_or_default();

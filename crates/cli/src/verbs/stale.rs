@@ -1,4 +1,4 @@
-//! `ckpt stale`: whether the files that a checkpoint names are as they were.
+//! `ckpt stale`: whether the files that a checkpoint names have changed.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
     outcome.line(staleness.as_str());
 }
 
-/// Says how the later state of a checkpoint that was rolled back comes back.
+/// Explains how to restore the later state of a checkpoint that was rolled back.
 pub(super) fn say_how_to_restore(staleness: &Staleness, target: &Target, outcome: &mut Outcome) {
     let later = staleness.reasons().iter().find_map(|reason| match reason {
         Reason::RolledBack { later, .. } => later.as_ref(),
@@ -100,7 +100,7 @@ fn root(global: &Global) -> String {
     root.map_or_else(|_| ".".to_owned(), |root| root.display().to_string())
 }
 
-/// What else is known of the state: the time of the change, or the reason.
+/// A detail of the file's state: the time of the change, or the reason.
 fn detail(file: &TrackedFile) -> String {
     let state = serde_json::to_value(&file.state).unwrap_or_default();
     let text = ["modified", "reason", "by"]

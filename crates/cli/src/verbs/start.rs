@@ -1,4 +1,4 @@
-//! `ckpt start`: a checkpoint for a task that begins.
+//! `ckpt start`: the first checkpoint of a task.
 
 use agent_checkpoint::formats::{FileRole, Start};
 use agent_checkpoint::json::Document;
@@ -49,7 +49,7 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
     Ok(outcome)
 }
 
-/// Saves a first checkpoint; `None` where one is there already.
+/// Saves a first checkpoint; `None` if there is a checkpoint already.
 pub(super) fn begin(
     target: &Target,
     first: &Document,
@@ -61,13 +61,13 @@ pub(super) fn begin(
         .map_err(|error| target.error(error))
 }
 
-/// What a first checkpoint says.
+/// The hand-off of a first checkpoint.
 pub(super) fn handoff(target: &Target, first: &Document) -> Result<Handoff, Failure> {
     let begun = target.format.inspect(first, &RuleContext::none());
     Ok(begun.map_err(|error| target.error(error))?.handoff)
 }
 
-/// The first checkpoint of a task with this plan, which may be saved there unless one is there already.
+/// The first checkpoint of a task with this plan. The caller may save it there, unless there is one already.
 pub(super) fn first(
     target: &Target,
     plan: &[String],
@@ -81,7 +81,7 @@ pub(super) fn first(
     start.key_is_named = global.key.is_some();
     start.agent = global.agent.as_deref();
     start.session = global.session.as_deref();
-    // Nothing is there yet whose state could refuse it.
+    // There is no state yet that could refuse it.
     let first = target
         .format
         .start(&start)
@@ -98,7 +98,7 @@ pub(super) fn first(
     Ok(first)
 }
 
-/// Fails when something is given that the format has no place for.
+/// Fails if an option is given that the format has no place for.
 fn refuse_unused(target: &Target, global: &Global) -> Result<(), Failure> {
     match inputs::unused(&target.format, global).next() {
         None => Ok(()),
@@ -110,7 +110,7 @@ fn refuse_unused(target: &Target, global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// Fails when another file of the folder holds the checkpoint of this key, under another name.
+/// Fails if another file of the folder has the checkpoint of this key under another name.
 fn refuse_second_file(target: &Target) -> Result<(), Failure> {
     let layout = target.format.layout();
     let (Some(key_in), Some(_)) = (layout.key_in, target.files()) else {
@@ -119,7 +119,7 @@ fn refuse_second_file(target: &Target) -> Result<(), Failure> {
     let (Some(folder), Some(own)) = (target.path.parent(), target.path.file_name()) else {
         return Ok(());
     };
-    // Only a name that begins alike is worth a look: a folder may have thousands of files.
+    // Only files with a similar name are read, because a folder may have thousands of files.
     let plain = |name: &str| name.to_lowercase().replace('-', "_");
     let own_name = own.to_string_lossy();
     let stem = plain(own_name.trim_end_matches(".json"));
@@ -155,10 +155,10 @@ fn refuse_second_file(target: &Target) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The most bytes that are read of another file to see whose it is.
+/// How many bytes of another file are read to find its key.
 const MOST_OF_OTHER: u64 = 1 << 20;
 
-/// Fails when the key in a folder is not the one that the checkpoint itself has.
+/// Fails if the key in a folder is not the key in the checkpoint itself.
 fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Result<(), Failure> {
     let layout = target.format.layout();
     let (Some(key), Some(key_in)) = (&global.key, layout.key_in) else {
@@ -184,7 +184,7 @@ fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Resu
     )))
 }
 
-/// Shows the checkpoint that is there, with its resume verdict.
+/// Shows the existing checkpoint with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     let ledger = effects::ledger(target, global).state();
     let view = view(target, &ledger, global)?;

@@ -14,7 +14,7 @@ use crate::named::{Named, files_or_store};
 use crate::output::{Outcome, one_line};
 use crate::report::{count, violation};
 
-/// What is said of one file.
+/// The verdict on one file.
 #[derive(Serialize)]
 pub(super) struct Verdict {
     file: String,
@@ -83,7 +83,7 @@ pub(super) fn run(files: &[PathBuf], global: &Global) -> Result<Outcome, Failure
     Ok(outcome)
 }
 
-/// What is wrong with one file.
+/// Judges one file.
 pub(super) fn judge(
     named: &Named,
     global: &Global,
@@ -126,7 +126,7 @@ pub(super) fn judge(
     if let Some(now) = global.now {
         context = context.with_now(now);
     }
-    // A file has no key; one of a store has.
+    // Only a checkpoint in a store has a key.
     let key = global.key.as_deref().map(Key::new).transpose()?;
     if let Some(key) = &key {
         context = context.with_key(key);

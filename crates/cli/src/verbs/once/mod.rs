@@ -27,17 +27,17 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::passing::Passing;
 
-/// The exit code where the command did not run.
+/// The exit code if the command did not run.
 const NOT_RUN: u8 = 125;
 
-/// What is run once.
+/// A command to run once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Once {
-    /// What the command does: two with the same id are one effect of the task
+    /// The id of the effect: commands with the same id are one effect of the task
     #[arg(value_name = "ID")]
     id: String,
-    /// Where it is in doubt, find out with this shell command: 0 says that it took place, 1 that it did not; with any other
-    /// exit code the doubt stays
+    /// If the effect is in doubt, find out with this shell command: exit code 0 means that it took place, 1 that it did
+    /// not; with any other exit code the doubt stays
     #[arg(long, value_name = "CMD")]
     check: Option<String>,
     /// How a person or an agent finds out whether it took place
@@ -49,7 +49,7 @@ pub(crate) struct Once {
     /// The command and its arguments, after `--`
     #[arg(value_name = "COMMAND", last = true, required = true)]
     command: Vec<OsString>,
-    /// The approval with which alone it runs.
+    /// The approval that the command requires.
     #[arg(skip)]
     approval: Option<Approval>,
 }
@@ -58,14 +58,14 @@ pub(super) fn run(once: &Once, global: &Global) -> Outcome {
     once.run(global).unwrap_or_else(did_not_run)
 }
 
-/// The outcome where the command did not run.
+/// The outcome if the command did not run.
 pub(super) fn did_not_run(failure: Failure) -> Outcome {
     let mut outcome = Outcome::from(failure);
     outcome.code = Some(NOT_RUN);
     outcome
 }
 
-/// The outcome of a command line that is refused: the command that was to run once did not run.
+/// The outcome of a refused command line: its command did not run.
 pub(crate) fn refused_words(mut outcome: Outcome) -> Outcome {
     let has_command = std::env::args_os().any(|word| word == "--");
     let mut words = std::env::args_os().take_while(|word| word != "--");
@@ -77,7 +77,7 @@ pub(crate) fn refused_words(mut outcome: Outcome) -> Outcome {
 }
 
 impl Once {
-    /// A command that runs once, with an approval of the same id.
+    /// A command that runs once and requires an approval with the same id.
     pub(super) fn approved(approval: Approval, command: &[OsString]) -> Once {
         Once {
             id: approval.id().to_owned(),
@@ -117,7 +117,7 @@ impl Once {
                         Ok(EffectDecision::Do(guard)) => {
                             return self.run_now(waiting, guard, &target);
                         }
-                        // Another was faster, and is looked at in the next turn.
+                        // Another process was faster; the next turn of the loop handles its effect.
                         Ok(_) => waiting.dismiss(),
                         Err(error) => {
                             waiting.dismiss();
@@ -141,7 +141,7 @@ impl Once {
                         return Err(self.not_run(&target, &doubt(&record, &target)));
                     };
                     match ledger.settle(&record, settlement) {
-                        // Another settled it, and may have begun it again.
+                        // Another process settled it, and may have begun it again.
                         Err(error) if matches!(error.kind(), ErrorKind::Refused { .. }) => {}
                         settled => settled.map_err(at)?,
                     }
@@ -150,7 +150,7 @@ impl Once {
         }
     }
 
-    /// Refuses to answer with what another command gave: that one was approved, or none was.
+    /// Refuses to return the result of an effect that took place without an approval of this command.
     fn refuse_another(&self, ledger: &Ledger, target: &Target) -> Result<(), Failure> {
         let Some(approval) = &self.approval else {
             return Ok(());
@@ -169,7 +169,7 @@ impl Once {
         Err(self.not_run(target, &why))
     }
 
-    /// Lets the command run, and records how it ended.
+    /// Lets the command run and records its result.
     fn run_now(
         &self,
         waiting: Waiting,
@@ -234,7 +234,7 @@ impl Once {
         Ok(outcome)
     }
 
-    /// What came of the command when it ran: its output, and its exit code.
+    /// The recorded result of the command: its output and exit code.
     fn again(&self, receipt: &Receipt, record: &EffectRecord) -> Outcome {
         let mut outcome = Outcome::new();
         outcome.code = Some(0);
@@ -288,7 +288,7 @@ fn in_progress(record: &EffectRecord) -> String {
     )
 }
 
-/// Why no check is run: what it finds out would be out of date the moment after.
+/// Why no check is run: its result would be outdated a moment later.
 fn cannot_be_seen(record: &EffectRecord, target: &Target) -> String {
     format!(
         "{}; its process cannot be seen from here, so end it for sure before you look",
@@ -296,7 +296,7 @@ fn cannot_be_seen(record: &EffectRecord, target: &Target) -> String {
     )
 }
 
-/// What the check of an effect in doubt says. Its output is not that of the command.
+/// The result of the check of an effect in doubt. Its output is not the output of the command.
 fn checked(check: &str) -> Result<Option<Settlement>, Failure> {
     let shell = if cfg!(windows) {
         ["cmd", "/C"]
@@ -323,7 +323,7 @@ fn code_of(status: ExitStatus) -> Option<u8> {
     Some(u8::try_from(code).unwrap_or(u8::MAX))
 }
 
-/// What a shell gives for a command that a signal ended.
+/// The exit code that a shell reports for a command that was ended by a signal.
 fn code_of_signal(status: ExitStatus) -> u8 {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);

@@ -1,4 +1,4 @@
-//! What a command wrote, kept for the next time.
+//! The output of a command, kept for the next time.
 
 use std::io::Write;
 
@@ -9,10 +9,10 @@ use crate::passing::Keep;
 /// How many bytes of each stream are kept.
 const MOST: usize = 24 * 1024;
 
-/// How many bytes of JSON a receipt may have, with room to spare.
+/// The largest JSON of a receipt in bytes, with room to spare.
 const MOST_JSON: usize = 60 * 1024;
 
-/// What is kept of a command that ended.
+/// The recorded result of a command.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Output {
     pub(super) code: u8,
@@ -20,13 +20,13 @@ pub(super) struct Output {
     pub(super) stderr: Stream,
 }
 
-/// The beginning of what a command wrote.
+/// The beginning of an output stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stream {
-    /// Where it is UTF-8.
+    /// The text, if it is UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Where it is none: two digits for each byte.
+    /// Otherwise two hexadecimal digits for each byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hex: Option<String>,
     /// How many further bytes were not kept.
@@ -35,7 +35,7 @@ pub(super) struct Stream {
 }
 
 impl Output {
-    /// As much of it as a receipt has room for.
+    /// As much of the output as fits into a receipt.
     pub(super) fn new(code: u8, stdout: &Kept, stderr: &Kept) -> Output {
         let mut most = MOST;
         loop {
@@ -54,7 +54,7 @@ impl Output {
     }
 }
 
-/// The beginning of a stream, and how long all of it is.
+/// The beginning of a stream, and the length of the whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     bytes: Vec<u8>,
@@ -71,7 +71,7 @@ impl Keep for Kept {
 }
 
 impl Kept {
-    /// The first bytes of it, no letter cut.
+    /// At most the first `most` bytes, without cutting a character.
     fn stream(&self, most: usize) -> Stream {
         let bytes = &self.bytes[..self.bytes.len().min(most)];
         let whole = match std::str::from_utf8(bytes) {

@@ -1,8 +1,8 @@
-//! A command as a process that waits until it may run.
+//! A process that waits until it may become a command.
 //!
-//! That an effect is begun is in the ledger under the name of the process that brings it about. So this process is there
-//! first, and waits: where `ckpt` is killed, a command that may run goes on and is known to be at it, and one that may not
-//! run never does.
+//! The ledger names the process of each effect that was begun. So this process is started first, and waits. If `ckpt`
+//! is killed, a command that was allowed to run continues and is known to be running; one that was not allowed never
+//! runs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,25 +10,25 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use agent_checkpoint::ProcessId;
 
-/// The first argument of a process of this program that is to wait and then to become a command.
+/// The first argument of a process of this program that waits and then becomes a command.
 #[cfg(unix)]
 const WAIT: &str = "__wait-and-run";
 
-/// A command that does not run yet.
+/// A command that is not running yet.
 pub(super) struct Waiting {
     #[cfg(unix)]
     child: Child,
     #[cfg(unix)]
     may_run: io::PipeWriter,
-    /// What kept it from running.
+    /// The file for the reason that it could not run.
     #[cfg(unix)]
     failure: tempfile::NamedTempFile,
-    /// Elsewhere no process becomes another, so that the command begins when it may run, as a child of this process.
+    /// On other systems a process cannot become another program, so the command starts as a child once it may run.
     #[cfg(not(unix))]
     command: Vec<OsString>,
 }
 
-/// A command that runs.
+/// A running command.
 pub(super) struct Running {
     pub(super) child: Child,
     #[cfg(unix)]
@@ -41,7 +41,7 @@ impl Waiting {
         use std::os::fd::AsRawFd;
 
         let (wait, may_run) = io::pipe()?;
-        // The one file that the process inherits.
+        // The only file that the process inherits.
         rustix::io::fcntl_setfd(&wait, rustix::io::FdFlags::empty())?;
         let failure = tempfile::NamedTempFile::new()?;
         let child = Command::new(std::env::current_exe()?)
@@ -71,7 +71,7 @@ impl Waiting {
         })
     }
 
-    /// It is not to run: it ends as it waits.
+    /// Ends the process without running the command.
     pub(super) fn dismiss(mut self) {
         drop(self.may_run);
         let _ = self.child.wait();
@@ -80,7 +80,7 @@ impl Waiting {
 
 #[cfg(unix)]
 impl Running {
-    /// What kept the command from being run, of a process that ended.
+    /// Why the command could not be run, after its process ended.
     pub(super) fn failure(&mut self) -> Option<String> {
         let mut why = String::new();
         io::Read::read_to_string(self.failure.as_file_mut(), &mut why).ok()?;
@@ -128,7 +128,7 @@ fn command(words: &[OsString]) -> Command {
     command
 }
 
-/// Waits and becomes the command, where this process was started for that.
+/// Waits and becomes the command, if this process was started for that.
 pub(crate) fn wait_and_run() -> Option<ExitCode> {
     #[cfg(unix)]
     {
@@ -142,12 +142,12 @@ pub(crate) fn wait_and_run() -> Option<ExitCode> {
         let read = std::fs::File::open(std::path::Path::new("/dev/fd").join(wait))
             .and_then(|wait| io::Read::read_to_end(&mut io::Read::take(wait, 1), &mut may_run));
         let error = match read {
-            // Whoever would have let it run is gone.
+            // The process that would have allowed it is gone.
             Ok(0) => return Some(ExitCode::from(super::NOT_RUN)),
             Ok(_) => std::os::unix::process::CommandExt::exec(&mut command(&words)),
             Err(error) => error,
         };
-        // What did not run must not count as done: an end by a signal leaves a doubt.
+        // A command that did not run must not count as done. An end by a signal leaves the effect in doubt.
         if std::fs::write(failure, error.to_string()).is_err() {
             std::process::abort();
         }

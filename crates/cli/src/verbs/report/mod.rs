@@ -1,4 +1,4 @@
-//! `ckpt report`: a page for people, with the fleet and the timeline of each task.
+//! `ckpt report`: an HTML page with the fleet and the timeline of each task.
 
 mod page;
 mod shown;
@@ -26,14 +26,14 @@ use crate::report::count;
 use crate::stdin;
 use timeline::Timeline;
 
-/// The most that the timeline of a task shows, where there are few tasks.
+/// The largest number of entries in the timeline of a task.
 const MOST_ENTRIES: usize = 200;
-/// How many the timelines of all tasks show together, so that a page of a thousand tasks stays below 10 MB.
+/// The largest number of entries in all timelines together, so that a page of a thousand tasks stays below 10 MB.
 const MOST_OF_ALL: usize = 12_000;
-/// What the timeline of a task may always show.
+/// The number of entries that each timeline may always show.
 const FEWEST: usize = 12;
 
-/// What is known of a task beyond its row.
+/// The data of a task besides its row.
 struct Task {
     resume: Resume,
     timeline: Timeline,
@@ -46,7 +46,7 @@ pub(super) fn run(how: &HtmlReport, global: &Global) -> Result<Outcome, Failure>
             "--html - prints the page and --json prints JSON; leave one out",
         ));
     }
-    // A file that must not be replaced is named before all is read.
+    // Refuse a file that must not be replaced before anything is read.
     let earlier = match to_output {
         true => None,
         false => earlier_page(&how.html)?,
@@ -75,7 +75,7 @@ pub(super) fn run(how: &HtmlReport, global: &Global) -> Result<Outcome, Failure>
     Ok(outcome)
 }
 
-/// Scans, and looks into each checkpoint that was found.
+/// Scans, and reads each checkpoint that was found.
 fn gather(
     sources: &[Source<'_>],
     options: &FleetOptions,
@@ -117,7 +117,7 @@ fn gather(
 fn task(row: &Row, most: usize, scope: &Scope, global: &Global) -> Result<Task, Failure> {
     let (target, global) = status::target_of(row, global)?;
     let options = resume::options(&global);
-    // What `resume` would say besides is not about the past.
+    // Other messages of `resume` are not about the past.
     let mut unsaid = Outcome::new();
     let (resume, _) = resume::judge(&target, options, false, &global, &mut unsaid)?;
     let thresholds = status::thresholds(scope, &target.format)?;
@@ -125,7 +125,7 @@ fn task(row: &Row, most: usize, scope: &Scope, global: &Global) -> Result<Task, 
     Ok(Task { resume, timeline })
 }
 
-/// The page that stands where the new one is to go; an error where something else does.
+/// The existing page at the output path; an error if the file there is something else.
 fn earlier_page(file: &Path) -> Result<Option<String>, Failure> {
     if fs::symlink_metadata(file).is_err() {
         return Ok(None);
@@ -143,7 +143,7 @@ fn earlier_page(file: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Whether a file is a page, by its beginning alone: any other may be of any size.
+/// Whether a file is such a page, by its beginning alone, because any other file may have any size.
 fn begins_as_a_page(file: &Path) -> bool {
     let mut start = Vec::new();
     let most = u64::try_from(page::BEGINNING.len()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! The page: what it shows of a fleet, and its HTML.
+//! The page: its data and its HTML.
 
 use std::collections::HashMap;
 
@@ -20,16 +20,16 @@ use crate::failure::Failure;
 use crate::verbs::effects::said_by_ledger;
 use crate::verbs::status::tables::{age, is_poisoned, progress, span, summary};
 
-/// What every page begins with, and by which an earlier one is known. The template has it, too.
+/// The beginning of every page, by which an earlier page is recognized. The template has the same text.
 pub(super) const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
      <meta name=\"generator\" content=\"ckpt report\">\n";
 
-/// The most tasks that are open from the start.
+/// How many tasks are expanded at most.
 const MOST_OPEN: usize = 5;
-/// The most that a list in the head of a task has.
+/// How many items a list above a timeline has at most.
 const MOST_LISTED: usize = 10;
 
-/// The values of the template. No text is in it that is not [`Shown`] or ours.
+/// The values of the template. All texts are [`Shown`] or our own.
 #[derive(Serialize)]
 struct Page {
     now: Stamp,
@@ -56,13 +56,13 @@ struct Totals {
 #[derive(Serialize)]
 struct Attention {
     verdict: Option<Verdict>,
-    /// The number of the section with the rest, if there is one.
+    /// The number of the section with the details, if there is one.
     section: Option<usize>,
     name: Option<Shown>,
     text: Shown,
 }
 
-/// A verdict in a word, and how grave it is.
+/// A verdict in one word, and its severity.
 #[derive(Clone, Serialize)]
 struct Verdict {
     word: String,
@@ -105,7 +105,7 @@ struct Fact {
 /// An entry of a timeline.
 #[derive(Serialize)]
 struct Item {
-    /// The day, where it is another than that of the entry before.
+    /// The day, if it differs from the day of the entry before.
     day: Option<String>,
     kind: &'static str,
     class: Kind,
@@ -182,7 +182,7 @@ fn values(fleet: &Fleet, tasks: &HashMap<Place, Task>) -> Page {
         }
         rows.push(line);
     }
-    // A page on which all is open is not read quickly.
+    // A page with everything expanded is hard to read.
     let few = sections.len() <= 2;
     let open = sections.iter_mut().filter(|section| section.is_open);
     open.skip(MOST_OPEN)
@@ -273,21 +273,21 @@ fn verdict(row: &Row) -> Verdict {
     }
 }
 
-/// Whether a person should look at a task: also where it is well judged and waits for one.
+/// Whether a person should look at a task, even one with a good verdict that waits for a person.
 fn needs_attention(row: &Row, task: Option<&Task>) -> bool {
     let waits = row.liveness().is_some_and(|it| it.as_str() == "blocked");
     let is_asked = task.is_some_and(|task| !in_doubt(task).is_empty() || poisoned(task).is_some());
     row.needs_attention() || waits || is_asked || awaits_approval(row, task)
 }
 
-/// Whether a person is to decide on something, also where the task waits for a time as well.
+/// Whether a person must decide on an approval, even if the task also waits for a time.
 fn awaits_approval(row: &Row, task: Option<&Task>) -> bool {
     let is_it = |reason: &ResumeReason| matches!(reason, ResumeReason::AwaitsApproval { .. });
     matches!(row.waiting, Some(Waiting::Approval { .. }))
         || task.is_some_and(|task| task.resume.plan.reasons.iter().any(is_it))
 }
 
-/// Why no agent goes on with a task before a person has mended it, where that is so.
+/// Why no agent may continue a task until a person has fixed it, if so.
 fn poisoned(task: &Task) -> Option<String> {
     let (decision, message) = said_by_ledger(&task.resume.plan)?;
     (decision == ResumeDecision::Refuse).then_some(message)
@@ -300,10 +300,10 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
     if is_asked {
         texts.push("a person is to decide first".to_owned());
     }
-    // What a person has to do comes first: the end of a long text is not shown.
+    // The work for the person comes first, because the end of a long text is cut.
     if let Some(task) = task {
         if is_asked {
-            // Those about approvals are the last.
+            // The questions about approvals are the last.
             texts.extend(task.resume.plan.questions.iter().rev().cloned());
         }
         texts.extend(poisoned(task));
@@ -319,7 +319,7 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
     if let Some(task) = task {
         texts.extend(task.resume.handoff.blockers.iter().cloned());
         let doubts = in_doubt(task);
-        // With an approval they are among the questions.
+        // If there is an approval, the questions include them.
         if !doubts.is_empty() && !is_asked {
             let doubts = doubts.join(", ");
             texts.push(format!("nothing says whether it took place: {doubts}"));
@@ -328,7 +328,7 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
     Shown::new(texts.join("; "))
 }
 
-/// The effects of which nothing says whether they took place.
+/// The effects in doubt.
 fn in_doubt(task: &Task) -> Vec<&str> {
     let effects = crate::verbs::effects::in_doubt(&task.resume.ledger.effects);
     effects.map(|effect| effect.id.as_str()).collect()
@@ -337,7 +337,7 @@ fn in_doubt(task: &Task) -> Vec<&str> {
 // ---------------------------------------------------------------------------------------------------------------------
 // A task
 
-/// What stands above the timeline of a task.
+/// The facts above the timeline of a task.
 fn facts(row: &Row, task: &Task) -> Vec<Fact> {
     let (resume, handoff) = (&task.resume, &task.resume.handoff);
     let mut facts = Vec::new();
@@ -402,7 +402,7 @@ fn updated_text(at: &Timestamp, now: DateTime<Utc>) -> String {
     }
 }
 
-/// The first of a list, and how many more there are.
+/// The first items of a list, and how many more there are.
 fn listed<'t>(all: impl Iterator<Item = &'t String>) -> Vec<Shown> {
     let all: Vec<&String> = all.collect();
     let mut shown = Shown::all(all.iter().take(MOST_LISTED));
@@ -420,7 +420,7 @@ fn items(entries: &[Entry]) -> Vec<Item> {
             Time::Between(from, to) => (Some(from), Some(to)),
             Time::Written(_) | Time::Unknown => (None, None),
         };
-        // A silence over night stands at its end.
+        // A silence that passes midnight is listed on the day of its end.
         let shown = until.or(time).map(|at| at.date_naive());
         let is_new = shown.is_some() && shown != day;
         day = shown.or(day);

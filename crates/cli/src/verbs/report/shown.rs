@@ -1,21 +1,21 @@
-//! A text of a checkpoint as the page shows it.
+//! A text of a checkpoint in the form that the page shows.
 
 use serde::Serialize;
 
 use crate::output::one_line;
 
-/// A text without secrets, on one line, in which nothing hides; the template escapes its HTML.
+/// A text without secrets or hidden characters, on one line. The template escapes it for HTML.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Shown(String);
 
-/// The most letters of a text.
+/// The longest text in characters.
 const MOST: usize = 400;
 
 impl Shown {
-    /// The text, or its start where it is longer than any that is read on a page.
+    /// The text, cut if it is too long for a page.
     pub(super) fn new(text: impl AsRef<str>) -> Shown {
-        // A secret that was cut would no longer be known as one.
+        // Redact first: a secret that was cut is no longer recognized.
         let text = one_line(text.as_ref());
         let start: String = text.chars().take(MOST).collect();
         match start.len() < text.len() {
@@ -24,7 +24,7 @@ impl Shown {
         }
     }
 
-    /// The texts that are there.
+    /// All of these texts.
     pub(super) fn all<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Vec<Shown> {
         texts.into_iter().map(Shown::new).collect()
     }

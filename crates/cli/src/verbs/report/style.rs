@@ -1,13 +1,13 @@
-//! The style of the page, and the hash by which its policy allows this style and no other.
+//! The style of the page, and the hash with which its content security policy allows only this style.
 
 use sha2::{Digest, Sha256};
 
-/// The text between `<style>` and `</style>`. A browser reads a line end as `\n` whatever it is in the file.
+/// The text between `<style>` and `</style>`. A browser turns every line end of a file into `\n`.
 pub(super) fn css() -> String {
     include_str!("page.css").replace('\r', "")
 }
 
-/// How a content security policy names a text.
+/// The name of a text in a content security policy.
 pub(super) fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text)))
 }

@@ -1,8 +1,8 @@
-//! What happened to a task, in the order of its times.
+//! The events of a task in the order of their times.
 //!
-//! The checkpoint lists finished steps and decisions, mostly with times; the history has the states between which its agent
-//! and its plan changed; the ledger has effects, approvals, proofs and attempts that ended. Between two of these signals the
-//! agent was silent.
+//! The checkpoint lists finished steps and decisions, mostly with times. The history has the states between which its
+//! agent and its plan changed. The ledger has effects, approvals, proofs and ended attempts. Between two of these
+//! signals the agent was silent.
 
 use std::collections::BTreeSet;
 
@@ -20,28 +20,28 @@ use crate::address::Target;
 use crate::report::count;
 use crate::verbs::status::tables::span;
 
-/// What is known of the past of a task.
+/// The known past of a task.
 pub(super) struct Timeline {
-    /// What happened, oldest first.
+    /// The events, oldest first.
     pub(super) entries: Vec<Entry>,
-    /// How many earlier ones are left out.
+    /// How many earlier events are omitted.
     pub(super) hidden: usize,
-    /// Why the earlier states are not known, where they are not.
+    /// Why the earlier states are unknown, if they are.
     pub(super) unknown: Option<String>,
 }
 
-/// Something that happened.
+/// An event.
 pub(super) struct Entry {
     pub(super) kind: Kind,
     pub(super) time: Time,
-    /// As the checkpoint has it: only what is shown is made fit to be.
+    /// The raw text of the checkpoint; only shown texts are sanitized.
     pub(super) text: String,
     pub(super) details: Vec<String>,
-    /// Where it stands: the time, and then what comes first at the same time.
+    /// Its place in the order: its time, and then its rank at that time.
     place: (Option<DateTime<Utc>>, Turn),
 }
 
-/// What comes first of that which has one time.
+/// The order of events with the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     /// The silence that ends at that time.
@@ -50,14 +50,14 @@ enum Turn {
     Event,
 }
 
-/// When something happened.
+/// The time of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Time {
     At(DateTime<Utc>),
-    /// After the present.
+    /// In the future.
     Ahead(DateTime<Utc>),
     Between(DateTime<Utc>, DateTime<Utc>),
-    /// What stands for a time and is none.
+    /// A text in the place of a time.
     Written(String),
     Unknown,
 }
@@ -84,7 +84,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a change that is an entry of its own.
+    /// The kind of a change that becomes a separate entry.
     fn of_change(change: ChangeKind) -> Option<Kind> {
         match change {
             ChangeKind::StepBegun => Some(Kind::Begun),
@@ -119,7 +119,7 @@ impl Kind {
 }
 
 impl Timeline {
-    /// What is known of a task, of which at most so many entries are shown.
+    /// The timeline of a task with at most this many entries.
     pub(super) fn of(
         target: &Target,
         resume: &Resume,
@@ -159,31 +159,31 @@ impl Timeline {
 // ---------------------------------------------------------------------------------------------------------------------
 // The history
 
-/// The states of the present task that the history has.
+/// The states of the present task in the history.
 #[derive(Default)]
 struct States {
     /// Oldest first.
     known: Vec<State>,
-    /// How many older ones were not looked at.
+    /// How many older states were not read.
     hidden: usize,
     unknown: Option<String>,
 }
 
 /// A state of the task.
 struct State {
-    /// When it was saved, as it says itself, else as the store does.
+    /// When it was saved: its own stamp, else the time in the store.
     at: Option<DateTime<Utc>>,
     found: Result<Read, String>,
 }
 
-/// What a state that could be read has.
+/// The content of a readable state.
 struct Read {
     document: Document,
     handoff: Handoff,
     pulse: Pulse,
 }
 
-/// The newest states of the task, at most so many.
+/// The newest states of the task, at most `most`.
 fn states(target: &Target, most: usize) -> States {
     let unknown = |reason: String| States {
         unknown: Some(reason),
@@ -245,12 +245,12 @@ fn time_of(stamp: &Timestamp) -> Option<DateTime<Utc>> {
 // ---------------------------------------------------------------------------------------------------------------------
 // What happened
 
-/// The entries as they are gathered, and the times at which something was heard of the agent.
+/// The entries so far, and the times at which the agent gave a signal.
 struct Past {
     entries: Vec<Entry>,
     signals: Vec<DateTime<Utc>>,
     now: DateTime<Utc>,
-    /// The last time that the present clock allows.
+    /// The latest time that counts as past by the present clock.
     latest: DateTime<Utc>,
 }
 
@@ -281,7 +281,7 @@ impl Past {
         &mut self.entries[at]
     }
 
-    /// Adds an item of a list that is in order. One without a time stands behind the one before it.
+    /// Adds an item of an ordered list. An item without a time comes after the one before it.
     fn add_listed(
         &mut self,
         kind: Kind,
@@ -307,7 +307,7 @@ impl Past {
         }
     }
 
-    /// The steps and decisions that the checkpoint lists, and the steps that were moved out of it.
+    /// Adds the steps and decisions of the checkpoint, and the steps in its dropped log.
     fn add_steps(&mut self, resume: &Resume) {
         let mut before = None;
         for step in resume.earlier.iter().chain(&resume.handoff.done) {
@@ -329,7 +329,7 @@ impl Past {
             entry.details.extend(decision.rationale.clone());
         }
         for step in &resume.handoff.in_progress {
-            // One that says nothing of when it was begun is not a thing of the past.
+            // Only if its begin has a stamp.
             if step.started_at.is_some() {
                 let at = step.started_at.as_ref();
                 let entry = self.add_listed(Kind::Begun, at, &mut None, &step.text);
@@ -338,7 +338,7 @@ impl Past {
         }
     }
 
-    /// What changed from state to state, without what the checkpoint itself still lists.
+    /// Adds the changes from state to state, except items that the checkpoint itself still lists.
     fn add_states(&mut self, states: &[State], present: &Handoff, resume: &Resume) {
         let done = resume.earlier.iter().chain(&present.done);
         let listed = Listed {
@@ -396,7 +396,7 @@ impl Past {
                 .filter(move |change| change.kind() == kind)
                 .count()
         };
-        // A step that was reported in other words than it was planned in did not leave the plan undone.
+        // A step that was finished under other words than it was planned did not leave the plan undone.
         let is_reworded = of_kind(ChangeKind::StepDropped) <= of_kind(ChangeKind::StepFinished);
         let mut said = Vec::new();
         for change in changes {
@@ -430,7 +430,7 @@ impl Past {
         }
     }
 
-    /// The hand-overs that the checkpoint knows of and no two states show.
+    /// Adds the hand-overs that the checkpoint lists and no two states show.
     fn add_hand_overs(&mut self, handoff: &Handoff) {
         let agents: Vec<&str> = handoff
             .previous_agents
@@ -438,7 +438,7 @@ impl Past {
             .map(String::as_str)
             .chain(handoff.agent.as_deref())
             .collect();
-        // From the last to the first, so that each stands before the next that has a time.
+        // From last to first, so that each comes before the next one with a time.
         let mut next = None;
         for pair in agents.windows(2).rev() {
             let text = from_to(Some(pair[0]), Some(pair[1]));
@@ -470,7 +470,7 @@ impl Past {
         }
     }
 
-    /// Each approval as it was asked for, decided or used last.
+    /// Adds the last event of each approval: asked for, decided or used.
     fn add_approvals(&mut self, resume: &Resume) {
         for approval in &resume.ledger.approvals {
             let (status, at) = match approval.status {
@@ -510,7 +510,7 @@ impl Past {
         }
     }
 
-    /// The attempts that ended without success, since the last progress.
+    /// Adds the attempts that ended without success since the last progress.
     fn add_attempts(&mut self, resume: &Resume) {
         for attempt in &resume.ledger.attempts {
             let text = match &attempt.over {
@@ -525,7 +525,7 @@ impl Past {
         }
     }
 
-    /// A claim that ran out.
+    /// Adds an expired claim.
     fn add_claim(&mut self, row: &Row) {
         let Some(owner) = &row.owner else { return };
         if !owner.released && owner.until <= self.now {
@@ -534,12 +534,12 @@ impl Past {
         }
     }
 
-    /// Where the agent was silent for longer than it may be. What the state before the silence declares counts, such as
-    /// that its agent is busy, or waits.
+    /// Adds the times in which the agent was silent for longer than allowed. The state before the silence counts: it
+    /// may declare that the agent is busy or waits.
     fn add_silences(&mut self, states: &[State], thresholds: &Thresholds) {
         for state in states {
             let Ok(read) = &state.found else { continue };
-            // A heartbeat may be all that it has of one.
+            // A heartbeat may be its only signal.
             if let Some(last) = Liveness::judge(&read.pulse, thresholds, self.now).signal() {
                 self.heard_of(last.at);
             }
@@ -576,7 +576,7 @@ impl Past {
         }
     }
 
-    /// The silence that goes on.
+    /// Adds the silence that lasts until now.
     fn add_present_silence(&mut self, row: &Row) {
         let Some(liveness) = row.liveness() else {
             return;
@@ -595,7 +595,7 @@ impl Past {
     }
 }
 
-/// A verdict without its word, which stands beside it.
+/// The grounds of a verdict, without its word, which is shown beside them.
 pub(super) fn grounds(liveness: &Liveness) -> String {
     let words = liveness.to_string();
     let grounds = words
@@ -604,7 +604,7 @@ pub(super) fn grounds(liveness: &Liveness) -> String {
     grounds.unwrap_or(words)
 }
 
-/// What the checkpoint itself lists.
+/// The items that the checkpoint itself lists.
 struct Listed<'l> {
     done: BTreeSet<&'l str>,
     decided: BTreeSet<&'l str>,
@@ -612,7 +612,7 @@ struct Listed<'l> {
 }
 
 impl Listed<'_> {
-    /// Whether an entry of its own tells of a change already, or nothing of it is worth telling.
+    /// Whether a change is already a separate entry, or not worth one.
     fn has(&self, change: &Change) -> bool {
         let is_in =
             |list: &BTreeSet<&str>, name| change.get(name).is_some_and(|text| list.contains(text));
@@ -626,7 +626,7 @@ impl Listed<'_> {
             ChangeKind::StepFinished => is_in(&self.done, "step"),
             ChangeKind::StepBegun => is_in(&self.begun, "step"),
             ChangeKind::DecisionMade => is_in(&self.decided, "decision"),
-            // That a step was begun says it.
+            // The begun step already shows it.
             ChangeKind::Status => {
                 change.get("from") == Some("not_started") && change.get("to") == Some("in_progress")
             }
@@ -635,7 +635,7 @@ impl Listed<'_> {
     }
 }
 
-/// What a change that is an entry of its own is about, and its own time.
+/// The subject of a change that becomes a separate entry, and its own time.
 fn subject(change: &Change) -> Option<(&str, Option<DateTime<Utc>>)> {
     let names = ["step", "decision", "blocker"];
     let text = names.iter().find_map(|name| change.get(name))?;
@@ -643,7 +643,7 @@ fn subject(change: &Change) -> Option<(&str, Option<DateTime<Utc>>)> {
     Some((text, at.as_ref().and_then(time_of)))
 }
 
-/// A change in a sentence. The library shortens its texts, and a secret that was cut would no longer be known as one.
+/// A change in a sentence. The library's sentences are shortened, and a secret that was cut is no longer recognized.
 fn in_words(change: &Change) -> String {
     if change.kind() == ChangeKind::Status {
         let text = from_to(change.get("from"), change.get("to"));
@@ -673,7 +673,7 @@ fn from_to(from: Option<&str>, to: Option<&str>) -> String {
     format!("{} → {}", name(from), name(to))
 }
 
-/// The first of a list, and how many more there are.
+/// The first items of a list, and how many more there are.
 fn some(all: &[&str]) -> String {
     const MOST: usize = 3;
     match all.len().saturating_sub(MOST) {

@@ -39,7 +39,7 @@ pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Looks at everything, and shows on a terminal that it does.
+/// Scans everything, and shows on a terminal that it does.
 fn scan(
     sources: &[Source<'_>],
     options: &FleetOptions,
@@ -61,25 +61,25 @@ fn scan(
     fleet
 }
 
-/// The checkpoints of a store, as `ckpt status` judges them, for a program that shows them itself.
+/// The checkpoints of a store, judged as by `ckpt status`, for a program that shows them itself.
 pub(super) fn fleet(how: &Scope, global: &Global) -> Result<Fleet, Failure> {
     let opened = opened(how, global)?;
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
     let fleet = Fleet::scan(&sources, &options(how, global)?, now(global));
-    // What could not be judged is no row from which an agent goes on.
+    // A row that could not be judged gets no plan, so no agent continues from it.
     Ok(fleet.judge_resumes(|row| Some(resume_of(row, global).ok()?.plan)))
 }
 
-/// What `ckpt resume` would say of a row.
+/// The resume of a row, as `ckpt resume` judges it.
 fn resume_of(row: &Row, global: &Global) -> Result<Resume, Failure> {
     let (target, global) = target_of(row, global)?;
     let options = resume::options(&global);
-    // `resume` says the rest itself.
+    // `resume` itself prints the messages.
     let mut unsaid = Outcome::new();
     Ok(resume::judge(&target, options, false, &global, &mut unsaid)?.0)
 }
 
-/// The checkpoint of a row, and the options as if the command line named it.
+/// The checkpoint of a row, and options as if the command line named it.
 pub(super) fn target_of(row: &Row, global: &Global) -> Result<(Target, Global), Failure> {
     let slot = row.place.slot.as_deref();
     let global = Global {
@@ -92,7 +92,8 @@ pub(super) fn target_of(row: &Row, global: &Global) -> Result<(Target, Global), 
     Ok((target, global))
 }
 
-/// A failure of the checkpoint of a row, in whose message the place stands; `None` where it was archived since the scan.
+/// A failure of a row's checkpoint, with its place in the message; `None` if the checkpoint was archived after the
+/// scan.
 pub(super) fn failure_of(row: &Row, failure: Failure) -> Option<Failure> {
     if failure.code == "not-found" {
         return None;
@@ -125,7 +126,7 @@ pub(super) fn opened(how: &Scope, global: &Global) -> Result<Vec<Opened>, Failur
 }
 
 pub(super) fn options(how: &Scope, global: &Global) -> Result<FleetOptions, Failure> {
-    // Each row would fail with it.
+    // Otherwise each row would fail with it.
     if !global.root.is_dir() {
         return Err(Error::not_a_folder().with_path(&global.root).into());
     }
@@ -142,7 +143,7 @@ pub(super) fn options(how: &Scope, global: &Global) -> Result<FleetOptions, Fail
     Ok(options)
 }
 
-/// By which silences the agents of a format are judged.
+/// The silence thresholds for agents of a format.
 pub(super) fn thresholds(how: &Scope, format: &Format) -> Result<Thresholds, Failure> {
     let mut thresholds = format.thresholds();
     thresholds.late = span(how.late)?.unwrap_or(thresholds.late);
@@ -156,7 +157,7 @@ fn span(duration: Option<Duration>) -> Result<Option<TimeDelta>, Failure> {
     span.map_err(|_| Failure::new("a threshold is too long; give one such as `30m` or `2h`"))
 }
 
-/// The exit code, and what could not be read on standard error.
+/// Sets the exit code, and reports unreadable places on standard error.
 pub(super) fn judge(fleet: &Fleet, outcome: &mut Outcome) {
     scan::tell_skipped(fleet, outcome);
     for row in fleet.rows() {
@@ -182,7 +183,7 @@ pub(super) fn judge(fleet: &Fleet, outcome: &mut Outcome) {
     }
 }
 
-/// To whom a message goes, and about which checkpoint. One that names its reader itself says only the latter.
+/// A heading for a message: its recipient and its checkpoint. A message that names its recipient gets only the latter.
 fn addressed(row: &Row, message: &str) -> String {
     let agent = row.agent.as_deref().unwrap_or("its agent");
     let of = match &row.task {
@@ -196,7 +197,7 @@ fn addressed(row: &Row, message: &str) -> String {
     }
 }
 
-/// The rows that are wanted.
+/// The fleet with only the requested rows.
 fn shown(fleet: Fleet, how: &Status) -> Fleet {
     let fleet = match how.resumable {
         true => fleet.only_resumable(),

@@ -1,4 +1,4 @@
-//! The tasks that are planned: words of the command line, or files of them.
+//! Planned tasks, from the command line or from files.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::args::Global;
 use crate::failure::Failure;
 use crate::{read, stdin};
 
-/// A task that is planned, and the agent that is to do it.
+/// A planned task and its agent.
 #[derive(Deserialize)]
 pub(super) struct Planned {
     #[serde(rename = "task")]
@@ -37,13 +37,13 @@ pub(super) fn read(words: &[String], global: &Global) -> Result<Vec<Planned>, Fa
     Ok(planned)
 }
 
-/// The endings of files that list something. A task may have a dot in its name, but hardly one of these.
+/// Extensions of files with lists. A task name may have a dot in it, but hardly one of these extensions.
 const ENDINGS: [&str; 9] = [
     "txt", "json", "md", "list", "lst", "csv", "tsv", "yaml", "yml",
 ];
 
-/// Whether a word names a file and no task: one that is there, or one that is missing and would else become a
-/// task of that name. A folder may be called as a task is.
+/// Whether a word means a file and not a task: an existing file, or a missing one that would otherwise become a task of
+/// that name. A folder may have the name of a task.
 fn is_meant_as_file(word: &str, path: &Path) -> bool {
     if stdin::is_named(path) {
         return true;

@@ -1,4 +1,4 @@
-//! A fleet for people: the table on a terminal, and the STATUS table in Markdown.
+//! Tables of a fleet: one for a terminal, and the STATUS table in Markdown.
 
 use agent_checkpoint::Timestamp;
 use agent_checkpoint::fleet::{Fleet, Row, RowState, SkipReason};
@@ -15,7 +15,7 @@ const HEADER: [&str; 10] = [
 ];
 /// The widest cell, in columns.
 const WIDEST: usize = 40;
-/// Stands in a cell for which there is nothing.
+/// The text of an empty cell.
 const NONE: &str = "—";
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ fn cells(row: &Row, now: DateTime<Utc>) -> [String; 10] {
     ]
 }
 
-/// The result, or what it waits for, or that attempt after attempt at it failed.
+/// The result, or what the task waits for, or that repeated attempts failed.
 fn result(row: &Row) -> String {
     match &row.waiting {
         Some(waiting) => format!("waits {waiting}"),
@@ -73,12 +73,12 @@ fn result(row: &Row) -> String {
     }
 }
 
-/// Whether the plan of a row refuses it because attempt after attempt failed.
+/// Whether the plan of a row refuses the task because repeated attempts failed.
 pub(in crate::verbs) fn is_poisoned(row: &Row) -> bool {
     row.next.as_ref().is_some_and(|next| next.poisoned)
 }
 
-/// `65% (13/20)`, as far as it is known.
+/// The progress, such as `65% (13/20)`, as far as it is known.
 pub(in crate::verbs) fn progress(row: &Row) -> String {
     let counts = row.progress.done.zip(row.progress.total);
     let counts = counts.filter(|(_, total)| *total > 0);
@@ -90,7 +90,7 @@ pub(in crate::verbs) fn progress(row: &Row) -> String {
     }
 }
 
-/// The whole in a line, such as `3 rows: 1 active, 2 late; 45% done`.
+/// The summary in one line, such as `3 rows: 1 active, 2 late; 45% done`.
 pub(in crate::verbs) fn summary(fleet: &Fleet) -> String {
     let totals = fleet.totals();
     let mut text = match totals.rows {
@@ -136,7 +136,7 @@ pub(in crate::verbs) fn summary(fleet: &Fleet) -> String {
     text
 }
 
-/// How long ago a stamp was, such as `2 min ago`. A stamp that is no time, or ahead of the clock, is shown itself.
+/// How long ago a stamp was, such as `2 min ago`. A stamp that is no time, or in the future, is shown as it is.
 pub(in crate::verbs) fn age(stamp: Option<&Timestamp>, now: DateTime<Utc>) -> String {
     let Some(stamp) = stamp else {
         return NONE.to_owned();
@@ -168,7 +168,7 @@ pub(in crate::verbs) fn span(span: TimeDelta) -> String {
     }
 }
 
-/// The start of a text that is too long for a cell.
+/// A text, cut at its end if it is too long for a cell.
 fn short(text: &str) -> String {
     if text.width() <= WIDEST {
         return text.to_owned();
@@ -176,7 +176,7 @@ fn short(text: &str) -> String {
     format!("{}…", fitting(text.graphemes(true)).concat())
 }
 
-/// The end of a path that is too long for a cell: it says more than the start.
+/// A path, cut at its start if it is too long for a cell: its end says more.
 fn short_end(text: &str) -> String {
     if text.width() <= WIDEST {
         return text.to_owned();
@@ -186,7 +186,7 @@ fn short_end(text: &str) -> String {
     format!("…{}", end.concat())
 }
 
-/// The first of these letters that leave one column free.
+/// The first characters that leave one column free.
 fn fitting<'t>(letters: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     let mut columns = 0;
     let fits = |letter: &&str| {
@@ -199,8 +199,8 @@ fn fitting<'t>(letters: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
 // ---------------------------------------------------------------------------------------------------------------------
 // In Markdown
 
-/// The STATUS table of the sitebuilder protocol, for checkpoints of any format, and the findings below it. Behind the
-/// checkpoint's own status stands what the verdict adds to it, such as `in_progress (late)`.
+/// The STATUS table of the sitebuilder protocol, for checkpoints of any format, with the findings below. The verdict
+/// follows the checkpoint's own status, as in `in_progress (late)`.
 pub(super) fn markdown(fleet: &Fleet) -> String {
     let mut text = "## Active Checkpoints\n\n\
         | Agent | Task | Progress | Last Update | Status |\n\
@@ -211,7 +211,7 @@ pub(super) fn markdown(fleet: &Fleet) -> String {
             RowState::Missing => NONE.to_owned(),
             _ => row.place.to_string(),
         });
-        // The progress of an agent that does not count its steps is not 0 %.
+        // An agent that does not count its steps has no percentage, rather than 0 %.
         let progress = match (&row.state, row.progress.percent) {
             (RowState::NotStarted, _) => "0%".to_owned(),
             (_, Some(percent)) => format!("{percent}%"),

@@ -1,7 +1,7 @@
-//! `ckpt status --watch`: a line for whatever happens.
+//! `ckpt status --watch`: a line for each event.
 //!
-//! The notices of changed files, by the system, and of changed keys, by their store, only trigger a scan; the events
-//! come from comparing two scans. So where there are no notices, looking every few seconds gives the same lines a little later.
+//! Notices of changed files (from the system) and of changed keys (from their store) only trigger a scan. The events
+//! come from comparing two scans. So without notices the periodic scans give the same lines a little later.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::args::{Global, Status};
 use crate::failure::Failure;
 use crate::output::{self, Outcome, one_line};
 
-/// How long after a notice more of them are waited for: a save is several.
+/// How long to wait for more notices after one, because a save causes several.
 const SETTLED_AFTER: Duration = Duration::from_millis(100);
 
-/// How soon it ends after its reader.
+/// How soon it ends after its reader is gone.
 const UNREAD_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) fn run<'s>(
@@ -36,7 +36,7 @@ pub(super) fn run<'s>(
     let mut fleet = scan(sources, options, global, &mut outcome);
     judge(&fleet, &mut outcome);
     if fleet.rows().is_empty() && outcome.exit == crate::exit::Exit::Failed {
-        // Nothing of what was named is there.
+        // None of the named places exists.
         return Ok(outcome);
     }
     let first = if global.json {
@@ -72,7 +72,7 @@ fn line(event: &Event, fleet: &Fleet, global: &Global) -> Result<String, Failure
     Ok(format!("{}\n", keep_columns(&text)))
 }
 
-/// One line, with the spaces that make its columns.
+/// One line that keeps the spaces of its columns.
 fn keep_columns(text: &str) -> String {
     let (columns, rest) = text.split_at_checked(22).unwrap_or((text, ""));
     format!("{}{}", output::harmless(columns), one_line(rest))
@@ -85,7 +85,7 @@ fn compact(value: &impl serde::Serialize) -> Result<String, Failure> {
     Ok(format!("{text}\n"))
 }
 
-/// The notices of changed files and keys, where there are some.
+/// The sources of notices about changed files and keys.
 struct Notices {
     watcher: Option<RecommendedWatcher>,
     tell: Sender<()>,
@@ -98,7 +98,7 @@ impl Notices {
         let (tell, heard) = channel();
         let by_system = tell.clone();
         let made = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading is no change, and a scan reads.
+            // Ignore reads: a scan reads, too.
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 let _ = by_system.send(());
             }
@@ -120,14 +120,13 @@ impl Notices {
         }
     }
 
-    /// Has a store tell of its writes from now on, if it can. Where that fails, it is tried again as often as is looked
-    /// anyway.
+    /// Listens for the writes of a store, if it supports that. If this fails, it is tried again after each interval.
     fn listen(&self, store: &Arc<dyn CheckpointStore>, every: Duration) {
         let (tell, store) = (self.tell.clone(), Arc::clone(store));
         thread::spawn(move || {
             while let Some(changes) = store.changes() {
                 if let Ok(mut listener) = changes.listen() {
-                    // Before, nothing was heard.
+                    // There may have been writes before the listener started.
                     let mut heard = Ok(true);
                     while let Ok(is_change) = heard {
                         if is_change && tell.send(()).is_err() {
@@ -141,7 +140,7 @@ impl Notices {
         });
     }
 
-    /// Follows the folders that were named and those that have checkpoints; not every folder of a project.
+    /// Watches the named folders and those with checkpoints, not every folder of a project.
     fn follow(&mut self, sources: &[Source<'_>], fleet: &Fleet) {
         let named = sources.iter().filter_map(|source| match source {
             Source::Folder(path) => Some(path.as_path()),
@@ -171,11 +170,11 @@ impl Notices {
                 self.followed.insert(folder);
             }
         }
-        // A folder that was removed and made again is another one.
+        // A folder that was removed and created again must be watched anew.
         self.followed.retain(|folder| folder.is_dir());
     }
 
-    /// Waits until something changed, it is time to look anyway, or the reader is gone.
+    /// Waits until something changes, the interval is over, or the reader is gone.
     fn wait(&self, every: Duration) {
         let until = Instant::now() + every;
         loop {
