@@ -1,4 +1,4 @@
-//! What the tools answer.
+//! The answers of the tools.
 
 use agent_checkpoint::resume::{Rendered, Resume};
 use agent_checkpoint_cli::served::Refused;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::bounds;
 
-/// An answer: for programs, and in words for a model.
+/// An answer: a value for programs, and words for a model.
 #[derive(Debug)]
 pub(crate) struct Answer {
     value: Value,
@@ -35,7 +35,7 @@ impl From<Answer> for CallToolResult {
     }
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     code: &'static str,
@@ -58,7 +58,7 @@ impl Failed {
         Failed::new("refused", message)
     }
 
-    /// Has other words in the place of these.
+    /// Replaces some words of the message.
     pub(crate) fn replace(&mut self, words: &str, instead: &str) {
         self.message = self.message.replace(words, instead);
     }
@@ -88,7 +88,7 @@ impl From<Failed> for CallToolResult {
     }
 }
 
-/// What an agent does after a failure of this kind, with the tools that it has.
+/// The next step of an agent after a failure of this kind, with the tools that it has.
 fn next(code: &str) -> Option<&'static str> {
     Some(match code {
         "claimed" => {
@@ -189,7 +189,7 @@ impl Judged {
         }
     }
 
-    /// The same in words.
+    /// The answer in words.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.decision, self.message);
         let lists = [
@@ -197,7 +197,7 @@ impl Judged {
             ("Warning", &self.warnings),
             ("Note", &self.notes),
         ];
-        // A prompt has the questions and the warnings itself.
+        // A prompt already has the questions and the warnings.
         let is_in_prompt = |word: &str| self.prompt.is_some() && word != "Note";
         for (word, list) in lists.into_iter().filter(|(word, _)| !is_in_prompt(word)) {
             for said in list.iter().take(bounds::MOST_LISTED) {

@@ -9,21 +9,21 @@ use tracing::level_filters::LevelFilter;
 
 /// An MCP server on standard input and output, with which an agent begins, reports, resumes and hands over its task.
 ///
-/// It serves one store. Tools name keys; the store, the format and the project's folder are those of this command line,
-/// else of CKPT_STORE, CKPT_FORMAT, CKPT_ROOT, CKPT_AGENT and CKPT_SESSION, else of the ckpt.toml of the project.
+/// It serves one store. Tools name keys. The store, the format and the project's folder come from this command line,
+/// else from CKPT_STORE, CKPT_FORMAT, CKPT_ROOT, CKPT_AGENT and CKPT_SESSION, else from the ckpt.toml of the project.
 #[derive(Debug, Parser)]
 #[command(name = "ckpt-mcp", version, max_term_width = 110)]
 pub(crate) struct Args {
-    /// A folder of checkpoint files, one checkpoint file, a host file, or a database as `ckpt` takes it
+    /// A folder of checkpoint files, one checkpoint file, a host file, or a database in the form that `ckpt` takes
     #[arg(long, value_name = "PATH|ADDRESS")]
     store: Option<OsString>,
     /// The format of all checkpoints, instead of detecting it
     #[arg(long, value_name = "F")]
     format: Option<OsString>,
-    /// The project's folder, which tracked files are relative to [default: the current folder]
+    /// The project's folder, to which tracked files are relative [default: the current folder]
     #[arg(long, value_name = "DIR")]
     root: Option<OsString>,
-    /// The agent that calls, where a call does not name it [default: the name of the client]
+    /// The calling agent, if a call does not name it [default: the name of the client]
     #[arg(long, value_name = "A")]
     agent: Option<OsString>,
     /// Its session [default: a new one for each process]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Offer only the tools that change nothing
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// How long a claim stands unless a report renews it, such as `90s` or `2h`
+    /// How long a claim lasts unless a report renews it, such as `90s` or `2h`
     #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = claimed_for)]
     pub(crate) time_to_live: Duration,
     /// What is logged on standard error: off, error, warn, info, debug or trace
@@ -56,7 +56,7 @@ pub(crate) fn parse() -> Result<Args, clap::Error> {
     Args::try_parse()
 }
 
-/// The longest that a claim stands: an agent that is gone keeps others out for as long.
+/// The longest time for a claim: if its agent is gone, others are kept out for that long.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 fn claimed_for(text: &str) -> Result<Duration, String> {

@@ -1,4 +1,4 @@
-//! What stands in an answer: no secrets, nothing that hides from its reader, and no more than a model can use.
+//! Limits of an answer: no secrets, no hidden characters, and no more text than a model can use.
 
 use std::sync::OnceLock;
 
@@ -11,25 +11,25 @@ const MOST_OF_TEXT: usize = 2_000;
 /// The longest prompt or page, in bytes.
 pub(crate) const MOST_OF_PAGE: usize = 128 * 1024;
 
-/// The longest text of an answer, in bytes: a prompt, and what is said about it.
+/// The longest text of an answer, in bytes: a prompt, and the text around it.
 pub(crate) const MOST_OF_ANSWER: usize = MOST_OF_PAGE + 32 * 1024;
 
 /// The longest list.
 pub(crate) const MOST_LISTED: usize = 100;
 
-/// A text as it may stand in an answer.
+/// A text made safe for an answer, of at most `most` bytes.
 pub(crate) fn text(text: &str, most: usize) -> String {
     static SECRETS: OnceLock<Redaction> = OnceLock::new();
     let redacted = SECRETS.get_or_init(Redaction::secrets).redact("", text);
     cut(visible(redacted.as_deref().unwrap_or(text)), most)
 }
 
-/// The same in one line.
+/// A text made safe for an answer, in one line.
 pub(crate) fn line(said: &str) -> String {
     text(said, MOST_OF_TEXT).replace('\n', " ")
 }
 
-/// A value of which each text and each list is so.
+/// A value whose texts and lists are all within the limits.
 pub(crate) fn value(value: Value) -> Value {
     within(value, MOST_OF_TEXT)
 }

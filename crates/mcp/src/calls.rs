@@ -1,4 +1,4 @@
-//! What each tool does. All of it blocks.
+//! The work of each tool. All of it blocks.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::bounds;
 use crate::details;
 use crate::inputs;
 
-/// The size of a prompt where nothing else is said, and the largest one, in tokens of 4 bytes.
+/// The default and the largest size of a prompt, in tokens of 4 bytes.
 const USUAL: usize = 8_000;
 const LARGEST: u32 = 30_000;
 
-/// How many tasks are listed where nothing else is said.
+/// How many tasks are listed by default.
 const LISTED: u32 = 30;
 
 /// The calls on one store.
@@ -32,7 +32,7 @@ pub(crate) struct Calls {
     session: String,
 }
 
-/// Who calls.
+/// The caller.
 struct Caller {
     agent: String,
     session: String,
@@ -108,7 +108,7 @@ impl Calls {
         Answer::new(&begun, &text)
     }
 
-    /// A checkpoint that is there already, which is not touched.
+    /// The answer for an existing checkpoint, which is not changed.
     fn found(&self, call: &Call, budget_tokens: Option<u32>) -> Result<Answer, Failed> {
         let judged = self.judged(call, budget_tokens, None)?;
         let begun = Begun {
@@ -130,7 +130,7 @@ impl Calls {
         Answer::new(&begun, &text)
     }
 
-    /// Claims a task that has a checkpoint, and goes on with it.
+    /// Claims a task that has a checkpoint, and continues it.
     fn carry_on(
         &self,
         call: &Call,
@@ -139,7 +139,7 @@ impl Calls {
     ) -> Result<Answer, Failed> {
         let task = self.served.write(call)?;
         let before = task.revision()?;
-        // Whether it may be claimed, the store says.
+        // Claims are ignored here: the store decides whether the task may be claimed.
         let resume = task.resume(Vec::new(), true)?;
         let plan = &resume.plan;
         if plan.decision >= ResumeDecision::Wait {
@@ -215,7 +215,7 @@ impl Calls {
         Answer::new(&judged, &judged.text())
     }
 
-    /// How another agent goes on from a checkpoint.
+    /// The plan and the prompt with which another agent continues from a checkpoint.
     pub(crate) fn look_at(
         &self,
         key: &str,
@@ -253,7 +253,7 @@ impl Calls {
             )),
             _ => refused.into(),
         })?;
-        // A protocol's own way to give a task away leaves the claim.
+        // A protocol's own operation for a hand-over leaves the claim.
         let claimed = task.store().claimed(task.key()).ok().flatten();
         let is_own = |claim: &Claim| claim.fence == fence && claim.stands(task.now());
         let is_theirs = |claim: &Claim| claim.agent.as_deref() == Some(to);
@@ -319,7 +319,7 @@ impl Calls {
         })
     }
 
-    /// The checkpoint of a write, which is that of the agent whose claim has this fence.
+    /// The checkpoint for a write by the agent whose claim has this fence.
     fn owned(&self, key: &str, fence: u64) -> Result<Task, Failed> {
         let fence = Fence::new(fence);
         let mut call = Call {
@@ -330,7 +330,7 @@ impl Calls {
         let task = self.served.write(&call)?;
         let claim = claim_of(&task)?.filter(|claim| claim.fence == fence);
         let Some(claim) = claim else {
-            // As the store would say it of a write.
+            // The same error that the store would give for a write.
             let claim = claim_of(&task)?;
             let checked = Claim::check(claim.as_ref(), Some(fence), task.now());
             let error = checked.err().unwrap_or_else(|| Claim::unknown(fence));
@@ -361,7 +361,7 @@ impl Calls {
         })
     }
 
-    /// Renews a claim after half of its time, as its owner reports: nothing is renewed behind its back.
+    /// Renews a claim after half of its time, when its owner reports. It is never renewed without a report.
     fn keep(&self, task: &Task, fence: Fence) -> Result<Option<Claim>, Failed> {
         let claim = claim_of(task)?;
         let half = TimeDelta::from_std(self.time_to_live / 2).unwrap_or(TimeDelta::MAX);
@@ -382,7 +382,7 @@ impl Calls {
         fence: Option<Fence>,
     ) -> Result<Judged, Failed> {
         let task = self.served.read(call)?;
-        // What a process of this agent left that is gone is the agent's to go on with, in any session.
+        // If a process of this agent is gone, the agent may continue its task in any session.
         let agent = call.agent.as_deref().unwrap_or_default();
         let is_left = claim_of(&task)?.is_some_and(|claim| claim.is_left_by_dead(agent));
         let resume = task.resume(recording(&task, &call.key, fence), is_left)?;
@@ -402,7 +402,7 @@ impl Caller {
     fn call(&self, key: &str, fence: Option<Fence>) -> Call {
         Call {
             key: key.to_owned(),
-            // A client without a name may look.
+            // A client without a name may only read.
             agent: Some(self.agent.clone()).filter(|agent| !agent.is_empty()),
             session: Some(self.session.clone()),
             fence,
@@ -418,9 +418,9 @@ struct Claimed {
 }
 
 impl Claimed {
-    /// Counts the attempt that ended before it. What keeps that from being written keeps no agent from its task.
+    /// Counts the attempt that ended before this claim. If that cannot be written, the agent still gets its task.
     fn count(&self, task: &Task, handoff: &Handoff) {
-        // A session whose claim ran out goes on with its own attempt.
+        // A session whose claim expired continues its own attempt.
         let is_anothers = |before: &&Claim| {
             before.owner != self.claim.owner || before.process != self.claim.process
         };
@@ -431,7 +431,7 @@ impl Claimed {
         }
     }
 
-    /// Gives it back after what needed it failed. One that is not given back expires.
+    /// Releases the claim after a later step failed. A claim that cannot be released expires.
     fn give_back(&self, task: &Task) {
         if self.is_new
             && let Err(error) = task.store().release(task.key(), self.claim.fence)
@@ -459,7 +459,7 @@ fn time(claim: &Claim) -> String {
     claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// That a task is the caller's.
+/// The sentence that a task belongs to the caller.
 fn ownership(word: &str, begun: &Begun) -> String {
     format!(
         "{word}: {} is yours until {}; reports renew that. Fence: {}. Show it with `report`, `decide` and `hand_over`.",
@@ -469,7 +469,7 @@ fn ownership(word: &str, begun: &Begun) -> String {
     )
 }
 
-/// How the next agent records its work: the calls of an agent's day.
+/// The calls with which the next agent records its work.
 fn recording(task: &Task, key: &str, fence: Option<Fence>) -> Vec<String> {
     let name = serde_json::Value::from(key);
     let given = fence.map_or("FENCE".to_owned(), |fence| fence.to_string());

@@ -1,4 +1,4 @@
-//! The tools, as a client lists them.
+//! The list of tools for a client.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::answer::{Begun, Judged, Saved, Tasks};
 use crate::{details, inputs};
 
-/// What a tool does.
+/// The action of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Does {
     Begin,
@@ -23,14 +23,14 @@ pub(crate) enum Does {
     Fleet,
 }
 
-/// A tool as a client sees it.
+/// The description of a tool for a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) does: Does,
     title: &'static str,
     description: &'static str,
-    /// Whether the same call again changes nothing more.
+    /// Whether repeating the call changes nothing more.
     is_idempotent: bool,
 }
 
@@ -96,7 +96,7 @@ pub(crate) const ALL: [Entry; 6] = [
     },
 ];
 
-/// The tools that a server offers, whose checkpoints are all of this format, if one is given.
+/// The tools that a server offers. `format` is the format of all its checkpoints, if one is given.
 pub(crate) fn tools(reads_only: bool, formats: &Formats, format: Option<&Format>) -> Vec<Tool> {
     let offered = ALL.iter().filter(|entry| !reads_only || entry.reads_only());
     offered.map(|entry| tool(entry, formats, format)).collect()
@@ -113,7 +113,7 @@ fn tool(entry: &Entry, formats: &Formats, format: Option<&Format>) -> Tool {
     };
     let annotations = ToolAnnotations::with_title(entry.title)
         .read_only(entry.reads_only())
-        // The history keeps what a change replaces.
+        // The history keeps the replaced state.
         .destructive(false)
         .idempotent(entry.is_idempotent)
         .open_world(false);
@@ -123,7 +123,7 @@ fn tool(entry: &Entry, formats: &Formats, format: Option<&Format>) -> Tool {
         .with_annotations(annotations)
 }
 
-/// The schema of an operation with its member `force`, of those that a format has.
+/// The schema of an operation with its member `force`, for the operations that the format supports.
 pub(crate) fn operations(format: Option<&Format>) -> Value {
     let mut operation = schema::<Operation>();
     let is_had = |variant: &Value| {
@@ -150,10 +150,10 @@ fn begin(formats: &Formats, format: Option<&Format>) -> JsonObject {
 fn report(format: Option<&Format>) -> JsonObject {
     let mut report = input::<inputs::ReportAll>();
     let mut operation = operations(format);
-    // What it refers to is looked up at the root.
+    // References are resolved from the root.
     let definitions = operation.as_object_mut().and_then(|it| it.remove("$defs"));
     if let Some(members) = operation.as_object_mut() {
-        // That of the whole tells how to call it from Rust.
+        // The description of the whole schema is for Rust.
         members.retain(|name, _| !["$schema", "description", "title"].contains(&name.as_str()));
     }
     report.extend(definitions.map(|definitions| ("$defs".to_owned(), definitions)));
@@ -166,11 +166,11 @@ fn report(format: Option<&Format>) -> JsonObject {
     report
 }
 
-/// The schema of an input: without the names of our types, which tell a model nothing.
+/// The schema of an input, without the names of our types, which mean nothing to a model.
 fn input<T: JsonSchema>() -> JsonObject {
     let mut schema = object::<T>();
     schema.remove("description");
-    // As large as it is, it is a number that some readers of JSON do not have.
+    // A fence may exceed the numbers that some JSON readers support.
     if let Some(Value::Object(fence)) = schema
         .get_mut("properties")
         .and_then(|it| it.get_mut("fence"))
@@ -213,7 +213,7 @@ mod tests {
         let formats = agent_checkpoint::formats::Formats::default();
         for format in formats.iter() {
             let mut has = format.operations().to_vec();
-            // A member of a block, which a format may lack.
+            // `block` with a type: some formats have only `block` without it.
             has.retain(|name| *name != "block with a type");
             has.sort_unstable();
             assert_eq!(names(&operations(Some(format))), has, "{}", format.name());

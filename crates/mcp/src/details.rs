@@ -1,4 +1,5 @@
-//! What a first checkpoint has besides its plan: the format's own options of `ckpt start`, but for those that name files.
+//! The details of a first checkpoint besides its plan: the format's own options of `ckpt start`, except those that name
+//! files.
 
 use agent_checkpoint::formats::{Format, Formats, Given, GivenValue, Input, InputKind};
 use serde_json::{Map, Value, json};
@@ -84,7 +85,7 @@ pub(crate) fn read(format: &Format, details: Map<String, Value>) -> Result<Given
     Ok(given)
 }
 
-/// The value of an input; one that says that it is not given is none.
+/// The value of an input: `Some(None)` for a flag that is `false`, `None` for a value of the wrong kind.
 fn given_value(kind: InputKind, value: &Value) -> Option<Option<GivenValue>> {
     let text = |value: &Value| {
         let text = value
@@ -113,7 +114,7 @@ fn given_value(kind: InputKind, value: &Value) -> Option<Option<GivenValue>> {
     })
 }
 
-/// An error with the members of the call in the place of the options of the command.
+/// An error that names members of the call instead of options of the command.
 pub(crate) fn in_members(format: &Format, mut failed: Failed) -> Failed {
     failed.replace("--plan", "plan");
     for input in format

@@ -1,6 +1,6 @@
-//! What the tools take.
+//! The inputs of the tools.
 //!
-//! The documentation of each member is what a model reads.
+//! A model reads the documentation of each member.
 
 use agent_checkpoint::Report;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::answer::Failed;
 use crate::bounds;
 
-/// The most operations of one report, and steps of one plan.
+/// The largest number of operations in a report, and of steps in a plan.
 pub(crate) const MOST_ITEMS: usize = 500;
 
 /// The longest input of a call, in bytes of JSON.
@@ -109,7 +109,7 @@ pub(crate) struct Fleet {
     pub(crate) limit: Option<u32>,
 }
 
-/// Reads a list; what it has is read one by one later, so that what is wrong is named with its place.
+/// Reads a list. Its items are parsed later, one by one, so that an error names the position.
 fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
     Vec::deserialize(deserializer)
 }
@@ -163,7 +163,7 @@ pub(crate) fn check_count(what: &str, count: usize) -> Result<(), Failed> {
     }
 }
 
-/// A name as an agent or a session has it.
+/// Checks the name of an agent or a session.
 pub(crate) fn name(what: &str, text: &str) -> Result<(), Failed> {
     let is_wrong = agent_checkpoint::is_blank(text)
         || text.len() > agent_checkpoint::Key::MAX_BYTES

@@ -25,14 +25,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use server::Server;
 
-/// Serves the store that the command line of this process names, with checkpoints of these formats, until standard input
-/// ends.
+/// Serves the store that the command line of this process names, with these formats, until standard input ends.
 #[must_use]
 pub fn run(formats: Formats) -> ExitCode {
     let args = match args::parse() {
         Ok(args) => args,
         Err(error) => {
-            // The help goes to standard output: no client reads there yet.
+            // The help may go to standard output: no client reads there yet.
             let _ = error.print();
             return match error.use_stderr() {
                 true => ExitCode::from(2),
@@ -55,8 +54,8 @@ pub fn run(formats: Formats) -> ExitCode {
     }
 }
 
-/// Logs on standard error. What the protocol's own crate logs below a warning are whole messages, with texts of
-/// checkpoints as they are: those stay away.
+/// Logs on standard error. Below warnings, the protocol's own crate logs whole messages with unredacted texts of
+/// checkpoints; these are suppressed.
 fn log(level: LevelFilter) {
     let shown = Targets::new()
         .with_default(level)
@@ -77,7 +76,7 @@ fn serve(server: Server) -> Result<(), String> {
     let ended = runtime.block_on(async {
         let service = match server.serve(rmcp::transport::stdio()).await {
             Ok(service) => service,
-            // A client that went away before it said anything.
+            // The client closed the connection before it sent anything.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(format!("the client does not speak MCP: {error}")),
         };
@@ -86,10 +85,10 @@ fn serve(server: Server) -> Result<(), String> {
             Ok(_) => Ok(()),
         }
     });
-    // A save that is under way is finished; nobody waits for a client that holds its end open.
+    // Finish running saves, but do not wait for a client that keeps its end open.
     runtime.shutdown_timeout(LAST_SAVES);
     ended
 }
 
-/// How long saves may take that were under way when the client went.
+/// How long running saves may take after the client is gone.
 const LAST_SAVES: std::time::Duration = std::time::Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! What a client reads: the pages of the formats, the schema of an operation, and the prompt of each task.
+//! The resources for a client: the pages of the formats, the schema of an operation, and the prompt of each task.
 
 use agent_checkpoint::formats::Format;
 use percent_encoding::percent_decode_str;
@@ -13,17 +13,17 @@ const GUIDE: &str = "ckpt://guide/";
 const PROMPT: &str = "ckpt://prompt/";
 const SCHEMA: &str = "ckpt://schema/operation";
 
-/// The name of the prompt that goes on with a task.
+/// The name of the prompt to continue a task.
 pub(crate) const RESUME: &str = "resume";
 
-/// What was read.
+/// The content of a resource.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) text: String,
     pub(crate) mime_type: &'static str,
 }
 
-/// The resources that are known without a key.
+/// The resources that need no key.
 pub(crate) fn list(calls: &Calls) -> Vec<Resource> {
     let of_all = calls.served.formats().iter();
     let formats: Vec<&Format> = match calls.served.format() {
@@ -67,7 +67,7 @@ pub(crate) fn prompts() -> Vec<Prompt> {
     vec![Prompt::new(RESUME, Some(about), Some(vec![key])).with_title("Go on with a task")]
 }
 
-/// Reads a resource; `None` where there is none of this address.
+/// Reads a resource; `None` if the address is unknown.
 pub(crate) fn read(calls: &Calls, uri: &str, client: &str) -> Result<Option<Page>, Failed> {
     if uri == SCHEMA {
         let schema = catalog::operations(calls.served.format());

@@ -1,4 +1,4 @@
-//! The server: from a request to what it does, where that may block.
+//! The server: runs requests where they may block.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +24,7 @@ use crate::calls::Calls;
 use crate::catalog::{self, Does, Entry};
 use crate::{inputs, resources};
 
-/// What a client tells its model of this server.
+/// The instructions that a client passes to its model.
 const INSTRUCTIONS: &str = "\
 Checkpoints of tasks, so that no work is lost when an agent stops, and another can go on with it. Before you work on a task, \
 call `begin` with its id (key) and your plan: it gives you a fence. Show that fence with each `report`, as soon as a step is \
@@ -37,7 +37,7 @@ pub(crate) struct Server {
     calls: Arc<Calls>,
     tools: Arc<Vec<Tool>>,
     reads_only: bool,
-    /// Calls that write are carried out one after the other, in the order in which they came.
+    /// Held by each writing call, so that these run one after another in order of arrival.
     writes: Arc<Mutex<()>>,
 }
 
@@ -52,7 +52,7 @@ impl Server {
         })
     }
 
-    /// Does what blocks where that is allowed; the server goes on answering.
+    /// Runs blocking work on a thread for it, while the server keeps answering.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Calls) -> T + Send + 'static,
@@ -126,7 +126,7 @@ fn answer(
     }
 }
 
-/// The name of the client, for an agent that has no other.
+/// The name of the client, for an agent without a name.
 fn client(context: &RequestContext<RoleServer>) -> String {
     let name = context.client_info().map(|client| client.name);
     name.unwrap_or_default()

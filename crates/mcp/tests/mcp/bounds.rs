@@ -1,4 +1,4 @@
-//! However large or hostile what is sent or kept: an answer is bounded, has no secrets, and the server goes on.
+//! Large and hostile inputs and texts: each answer is bounded and has no secrets, and the server keeps running.
 
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn huge_input_is_refused_or_saved_and_what_is_cut_is_said() {
     let plan: Vec<&str> = vec!["step"; 501];
     let refused = client.refused("begin", json!({ "key": "T-2", "plan": plan }));
     assert!(refused.contains("plan has 501 items"), "{refused}");
-    // Large and allowed.
+    // Large, but allowed.
     let text = "y".repeat(300_000);
     let large = json!([{ "op": "decide", "text": "Large", "why": text }]);
     let saved = client.call(

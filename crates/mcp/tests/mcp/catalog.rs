@@ -1,4 +1,4 @@
-//! What a client lists.
+//! The lists of tools, prompts and resources.
 
 use serde_json::{Value, json};
 

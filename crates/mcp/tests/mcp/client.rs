@@ -1,4 +1,4 @@
-//! A client by hand, which sees each line that the server prints.
+//! A hand-written client, which sees each line that the server prints.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ckpt-mcp");
 
-/// A server in a folder, without the settings of whoever runs the tests.
+/// A server in a folder, without the settings of the user who runs the tests.
 fn program(folder: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     for name in [
@@ -40,7 +40,7 @@ impl Client {
         Client::with(store, &[])
     }
 
-    /// The same, with more options.
+    /// A session with the server of this store, with more options.
     pub(crate) fn with(store: &Path, options: &[&str]) -> Client {
         Client::silent(store, options).greeted()
     }
@@ -64,7 +64,7 @@ impl Client {
         client
     }
 
-    /// One that has not said anything yet.
+    /// A session without a greeting yet.
     pub(crate) fn silent(store: &Path, options: &[&str]) -> Client {
         let mut command = command(store);
         command.args(options);
@@ -105,7 +105,7 @@ impl Client {
         message
     }
 
-    /// Sends a request, and gives its id.
+    /// Sends a request and returns its id.
     pub(crate) fn request(&mut self, method: &str, params: Value) -> u64 {
         self.id += 1;
         let id = self.id;
@@ -130,21 +130,21 @@ impl Client {
         answer["result"].take()
     }
 
-    /// What a tool answers that does its work.
+    /// The answer of a successful tool call.
     pub(crate) fn done(&mut self, tool: &str, arguments: Value) -> Value {
         let mut result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{result:#}");
         result["structuredContent"].take()
     }
 
-    /// What a tool says that does not.
+    /// The text of a failed tool call.
     pub(crate) fn refused(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], true, "{result:#}");
         text(&result)
     }
 
-    /// Begins a task, and gives its fence.
+    /// Begins a task and returns its fence.
     pub(crate) fn begin(&mut self, key: &str, plan: &[&str]) -> u64 {
         let begun = self.done("begin", json!({ "key": key, "plan": plan }));
         assert_eq!(begun["outcome"], "begun");
@@ -156,7 +156,7 @@ impl Client {
         self.child.wait().unwrap();
     }
 
-    /// Ends standard input. Gives the exit status, and what else was printed on standard output and on standard error.
+    /// Ends standard input. Returns the exit status and the remaining text of standard output and standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
         drop(self.input.take());
         let mut rest = String::new();
@@ -172,7 +172,7 @@ pub(crate) fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// A folder with a store in it that is not there yet.
+/// A folder with the path of a store that does not exist yet.
 pub(crate) fn place() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("checkpoints");

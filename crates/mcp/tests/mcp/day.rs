@@ -1,4 +1,4 @@
-//! The day of a task: begun, reported, left by an agent that was killed, and gone on with.
+//! The day of a task: begun, reported, left by a killed agent, and continued.
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::store::FileStore;
@@ -31,7 +31,7 @@ fn an_agent_goes_on_where_a_killed_one_stopped() {
     assert_eq!(saved["done"].as_array().unwrap().len(), 2);
     first.kill();
 
-    // Of the same agent in a new process: the one that held the claim is gone.
+    // The same agent in a new process: the process that held the claim is gone.
     let mut second = Client::with(&store, &["--agent", "ui-dev"]);
     let found = second.done("begin", json!({ "key": "US-003" }));
     assert_eq!(found["outcome"], "found");
@@ -149,7 +149,7 @@ fn another_agent_goes_on_once_the_task_was_handed_over() {
         "report",
         json!({ "key": "T-1", "fence": fence, "operations": step }),
     );
-    // A fence is that of the agent that claimed: the report is by it, without its name.
+    // A fence identifies the agent that claimed: the report is by that agent, without naming it.
     let fleet = client.done("fleet", json!({}));
     assert_eq!(fleet["tasks"][0]["agent"], "other");
     assert_eq!(fleet["tasks"][0]["claimed_by"], "other, session s");
@@ -202,7 +202,7 @@ fn a_report_renews_the_claim_and_nothing_else_does() {
         client.done("resume", json!({ "key": "T-1" }));
     }
     assert_eq!(until(), first);
-    // Nobody else took the task meanwhile, so its owner goes on.
+    // No other agent took the task meanwhile, so its owner may continue.
     let step = json!([{ "op": "step start", "text": "One" }]);
     client.done(
         "report",

@@ -1,4 +1,4 @@
-//! `ckpt-mcp` as its clients see it: the real program, on its standard input and output.
+//! Tests of the real program `ckpt-mcp` over its standard input and output.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::client::{PROGRAM, place};
 
-/// The Python that has the SDK: that of the test command, or the one of the system.
+/// The Python that has the SDK: the one of the test command or of the system.
 fn python() -> Option<PathBuf> {
     let own = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -29,7 +29,7 @@ fn a_session_of_the_python_sdk() {
             std::env::var("CI").as_deref() != Ok("true"),
             "no Python SDK of MCP is installed, which CI needs"
         );
-        // Past the capture of passing tests.
+        // Written directly, because the test harness hides the output of passing tests.
         let line = "SKIPPED a session of the Python SDK (no package: `pip install 'mcp==2.3.0'`)\n";
         let _seen = std::io::stderr().write_all(line.as_bytes());
         return;

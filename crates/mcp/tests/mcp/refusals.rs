@@ -1,10 +1,10 @@
-//! What is refused, and what is said then.
+//! Refused calls and their messages.
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, place, text};
 
-/// The files of a folder and of all below it, without what the library keeps for itself.
+/// The files of a folder and its sub-folders, without those that the library keeps for itself.
 fn files(folder: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -50,7 +50,7 @@ fn a_write_needs_the_fence_of_the_claim() {
             );
         }
     }
-    // A task that was begun without a claim has no fence that opens it.
+    // No fence fits a task that was begun without a claim.
     let kept = store.join("T-1.json");
     std::fs::copy(&kept, store.join("T-2.json")).unwrap();
     let refused = client.refused(
@@ -116,7 +116,7 @@ fn a_client_gives_no_place_and_nothing_that_is_not_asked_for() {
         for tool in ["begin", "resume", "fleet", "report", "decide", "hand_over"] {
             let refused = client.refused(tool, json!({ "key": "T-1", member: "/etc" }));
             let is_unknown = refused.contains(&format!("unknown field `{member}`"));
-            // A tool that takes no key says so first.
+            // A tool without a key reports that first.
             assert!(
                 is_unknown || (tool == "fleet" && refused.contains("unknown field")),
                 "{refused}"

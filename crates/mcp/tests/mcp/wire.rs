@@ -1,4 +1,4 @@
-//! What goes over standard input and output.
+//! The bytes on standard input and output.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn the_server_ends_with_its_input() {
             (Some(0), "", "")
         );
     }
-    // A call that came before the end is carried out.
+    // A call that arrives before the end is still done.
     let mut client = Client::of(&store);
     client.request(
         "tools/call",
