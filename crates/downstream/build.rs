@@ -1,5 +1,4 @@
-//! Writes the JSON Schemas of the checkpoints that this orchestrator keeps, so that its agents' tools
-//! can check what they write.
+//! Writes the JSON Schemas of this orchestrator's checkpoints, so that its agents' tools can check their files.
 
 #[cfg(feature = "schema")]
 #[path = "src/errand.rs"]

@@ -1,4 +1,4 @@
-//! A format of this orchestrator's own.
+//! A format that only this orchestrator has.
 
 use std::path::Path;
 
@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", schemars(transform = Shape::new("the errand handbook, chapter 2").required(Self::REQUIRED)))]
 #[serde(default)]
 pub struct Errand {
-    /// Stops that were made, oldest first.
+    /// The stops made so far, oldest first.
     pub made: Vec<String>,
-    /// Stops that are left, in order.
+    /// The remaining stops, in order.
     pub left: Vec<String>,
-    /// The stop that the agent is on its way to.
+    /// The stop to which the agent is on its way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// What keeps the errand from going on.
+    /// The blockers.
     pub in_the_way: Vec<String>,
     /// How many seconds a stop takes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ impl Errand {
         }
     }
 
-    /// The next stop is made.
+    /// Records that the next stop was made.
     pub fn make_stop(&mut self) {
         if !self.left.is_empty() {
             self.made.push(self.left.remove(0));
@@ -107,7 +107,7 @@ impl Checkpoint for Errand {
         })
     }
 
-    /// What a recorder reports. An operation that is refused leaves the errand as it was.
+    /// Applies a report of the recorder. A refused operation leaves the errand unchanged.
     fn apply(&mut self, operation: &Operation, _: &OperationContext<'_>) -> Result<()> {
         match operation {
             Operation::StepStart { text } => self.at = Some(text.clone()),
@@ -124,7 +124,7 @@ impl Checkpoint for Errand {
                 self.made.push(done.text().map_or(stop, str::to_owned));
                 self.at = None;
             }
-            // So an error or a panic in a scope is in the checkpoint.
+            // This is how the recorder records an error or a panic.
             Operation::Block { text, kind: None } => self.in_the_way.push(text.clone()),
             Operation::Unblock => self.in_the_way.clear(),
             other => return Err(Error::unsupported(other, Self::OPERATIONS)),

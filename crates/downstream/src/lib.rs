@@ -1,5 +1,5 @@
-//! An orchestrator as a user of `agent-checkpoint` would write one. It is not published: it shows, and
-//! its tests prove, that all of this can be done from outside the library.
+//! An orchestrator as a user of `agent-checkpoint` would write it. It is not published: its tests prove that all of
+//! this can be done outside of the library.
 
 mod errand;
 #[cfg(all(test, feature = "proptest"))]
@@ -22,7 +22,7 @@ pub use team::Team;
 #[cfg(feature = "schema")]
 pub const ERRAND_SCHEMA: &str = include_str!(concat!(env!("OUT_DIR"), "/errand.read.schema.json"));
 
-/// The formats that this orchestrator speaks: those of the library and its own.
+/// The formats of this orchestrator: those of the library and its own.
 #[must_use]
 pub fn formats() -> Formats {
     let mut formats = Formats::default();
@@ -33,20 +33,20 @@ pub fn formats() -> Formats {
     formats
 }
 
-/// What the orchestrator does next with an errand.
+/// The next action for an errand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// An agent begins.
     Begin,
-    /// An agent goes on with this prompt.
+    /// An agent continues with this prompt.
     Resume(String),
-    /// A person has to decide first.
+    /// A person must decide first.
     Ask(Vec<String>),
     /// Nothing is left to do.
     Nothing,
 }
 
-/// Begins an errand, or finds out how to go on with the one that is there.
+/// Begins an errand, or decides how to continue an existing one.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ fn prompt(resume: &Resume) -> Result<String> {
     resume.prompt()
 }
 
-/// Without templates the plan is all there is.
+/// A build without templates has only the plan.
 #[cfg(not(feature = "template"))]
 fn prompt(resume: &Resume) -> Result<String> {
     let next = resume.plan.start_at.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Errands as the strategies of the library make them.
+//! Properties of errands that the library's strategies generate.
 
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{MemoryStore, Outcome, Put};
@@ -72,7 +72,7 @@ proptest! {
     fn a_large_one_is_saved_whole(errand in oversized::<Errand>()) {
         let store = MemoryStore::new();
         let (errands, key) = (store.checkpoints::<Errand>(), Key::new("shopping")?);
-        // An errand has no `shrink`, so nothing may be cut.
+        // An errand has no `shrink`, so nothing may be dropped.
         let saved = errands.create(&key, &errand)?;
         prop_assert!(saved.truncation.dropped.is_empty());
         prop_assert_eq!(errands.get(&key)?.checkpoint.left, errand.left);

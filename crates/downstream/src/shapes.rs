@@ -1,5 +1,5 @@
-//! The schema of errands accepts exactly what loads without a violation: the property that the library's own formats
-//! have, on a type of ours.
+//! The schema of errands accepts exactly the files that load without a violation. The library's own formats have the
+//! same property.
 
 use agent_checkpoint::json::{Code, Document};
 use agent_checkpoint::schema::schema;
@@ -11,7 +11,7 @@ use crate::Errand;
 proptest! {
     #[test]
     fn the_schema_accepts_what_loads_without_a_violation(text in any_shape::<Errand>()) {
-        // Numbers as a validator has them; one beyond f64 is none.
+        // A validator reads numbers as f64; a number beyond that is invalid.
         let value = serde_json::from_str::<serde_json::Value>(&text);
         let Ok(value) = value.and_then(|value| serde_json::to_value(in_f64(value))) else {
             return Ok(());
@@ -19,7 +19,7 @@ proptest! {
         let document = Document::from_text(value.to_string())?;
         let violations = Errand::examine(&document).unwrap_or_default();
         let loads = violations.iter().all(|it| it.code == Code::FUTURE_TIMESTAMP);
-        // Times are of the format `date-time`, which a validator looks at where it is configured to.
+        // Times have the format `date-time`, which a validator checks only if configured to.
         let validator = jsonschema::options().should_validate_formats(true);
         let validator = validator.build(&schema::<Errand>()).unwrap();
         let accepts = validator.is_valid(&value);

@@ -1,4 +1,4 @@
-//! A store of this orchestrator's own: that of the library, with a place for each team.
+//! A store that only this orchestrator has: the library's file store, with a place for each team.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// Those of a team in a folder that all teams share.
+    /// Opens the store of a team in a folder that all teams share.
     #[must_use]
     pub fn open(folder: &Path, name: &str) -> Team {
         Team {
@@ -145,7 +145,7 @@ impl Claims for Team {
     }
 }
 
-/// An error names the key that the caller knows, and has the error of the files as its cause.
+/// Replaces the key in an error by the one that the caller knows, and keeps the original error as the cause.
 fn outside<T>(key: &Key, answer: Result<T>) -> Result<T> {
     answer.map_err(|error| {
         let known = Error::new(error.kind().clone()).with_key(key);

@@ -1,4 +1,4 @@
-//! `ckpt` with a format of this orchestrator's own: each verb does with it what it does with those of the library.
+//! `ckpt` with this orchestrator's own format: each verb works as with the library's formats.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot go on should say where"
@@ -12,7 +12,7 @@ const ERRAND: &str = r#"{"made": ["baker"], "left": ["bank", "library"], "at": "
  "changed": "2026-03-02T08:00:00Z", "mood": "good"}
 "#;
 
-/// The exit code of a command in this folder, and what it printed.
+/// Runs a command in this folder; returns its exit code and output.
 fn errands(folder: &Path, words: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_errands"));
     let run = command

@@ -1,4 +1,4 @@
-//! What a user's own tests look like.
+//! Tests as a user would write them.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that cannot go on should say where"
@@ -172,7 +172,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Whatever agents write, this orchestrator loads it and destroys nothing.
+        /// This orchestrator loads any file that an agent writes, and destroys nothing in it.
         #[test]
         fn any_file_of_an_agent_loads_and_survives(
             text in as_agents_write_it::<TaskCheckpoint>()

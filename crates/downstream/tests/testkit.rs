@@ -1,4 +1,4 @@
-//! How a user proves a store and a format of their own: also with processes, from another crate.
+//! Proves this crate's own store and format with the testkit, with several processes, too.
 #![cfg(feature = "testkit")]
 #![allow(
     clippy::unwrap_used,
