@@ -1,7 +1,7 @@
-//! A format of one's own: one struct, one `impl`, one line of registration.
+//! Your own format: one struct, one `impl`, one line of registration.
 //!
-//! It gets lenient reading, lossless saving, violations, staleness, the resume prompt and detection, as
-//! the library's own formats do. `cargo run --example own_format`
+//! It gets lenient reading, lossless saving, violations, staleness, the resume prompt and detection, like the library's
+//! own formats. `cargo run --example own_format`
 #![allow(clippy::print_stdout, reason = "an example speaks to the terminal")]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use agent_checkpoint::{Checkpoint, CheckpointStoreExt, DoneItem, Handoff, Key, S
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// What a translator of documents keeps: chapters done, chapters left.
+/// The checkpoint of a document translator: chapters done, chapters left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Translation {
@@ -65,7 +65,7 @@ impl Checkpoint for Translation {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    // A file that a person wrote: a key that is not declared, a number where a chapter belongs, no book.
+    // A file that a person wrote: an unknown key, a number in place of a chapter, no book.
     let text = "{\"translated\": [\"one.md\", 2], \"open\": [\"three.md\"], \"mood\": \"good\"}\n";
     std::fs::write(folder.path().join("atlas.json"), text)?;
 

@@ -1,4 +1,4 @@
-//! What an agent does: the same code begins a task and carries one on.
+//! An agent. The same code begins a task and continues one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -18,13 +18,13 @@ use super::effects::Effects;
 use super::project::{self, Step};
 use super::screen::{dim, green, yellow};
 
-/// Lets the agent die after its third step took effect, before the checkpoint says so.
+/// Makes the agent die after its third step took effect, before the checkpoint says so.
 pub(super) const IN_THE_WINDOW: &str = "--in-the-window";
 
 /// How long the model behind a real agent takes for a line.
 const PER_LINE: Duration = Duration::from_millis(100);
 
-/// How many messages the context of an agent holds: a step that begins is one, and each line, and its end.
+/// How many messages the context of an agent holds. The begin of a step, each line, and its end are one message each.
 const MOST_MESSAGES: u64 = 40;
 
 struct Agent<'s> {
@@ -35,30 +35,30 @@ struct Agent<'s> {
     dies_in_the_window: bool,
 }
 
-/// What an agent still remembers: no one else knows how full its context is.
+/// The memory of an agent. Only the agent knows how full its context is.
 struct Context {
     messages: u64,
 }
 
-/// Works on the task until nothing is left of it, or the context is full.
+/// Works on the task until it is complete or the context is full.
 pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<()> {
     // A process that waits for this agent's lock sees its name.
     let options = FileOptions::default().with_holder(name);
     let store = FileStore::with_options(root.join(project::CHECKPOINTS), options);
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let plan = project::PLAN.iter().map(|step| step.name);
-    // Files that were written in the same unit of time as a checkpoint cannot be distinguished from changed
-    // ones, and this agent is quick: whole seconds, which are usual, would be too coarse for it.
+    // Stamps in milliseconds: a file that was written in the same unit of time as a checkpoint cannot be told from a
+    // changed one, and this agent is too quick for whole seconds.
     let first =
         TaskCheckpoint::begin(name, plan, tasks.now()).with_precision(Precision::MILLISECONDS);
     let options = RecorderOptions::new(name)
         .resuming_with(ResumeOptions::new(root))
-        // The orchestrator starts one agent after the other: the process that had the task before is gone.
+        // The orchestrator starts one agent after another, so the earlier process is gone.
         .taking_over();
     let mut context = Context { messages: 0 };
-    // Begins the task, or carries on from where another agent is gone. Which step is next is decided from the
-    // checkpoint, never from memory: so it makes no difference who did the steps before. Should a step fail or
-    // panic, the checkpoint says so before the process ends.
+    // Begins the task, or continues after another agent. The next step is decided from the checkpoint, never from
+    // memory, so it does not matter who did the earlier steps. If a step fails or panics, the checkpoint says so before
+    // the process ends.
     let ran = Recorder::run(&tasks, &project::key()?, options, &first, |step| {
         let agent = Agent {
             name,
@@ -79,16 +79,16 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
 }
 
 impl Agent<'_> {
-    /// Does a step; `None` when the context was full before it was done.
+    /// Does a step; `None` if the context was full before it was done.
     fn step(&self, step: &Step, context: &mut Context) -> Result<Option<StepDone>> {
         if let Some((decision, rationale)) = step.decides {
             self.recorder.decide(decision, Some(rationale))?;
         }
         context.messages += 1;
 
-        // A step may have taken effect although nothing says so: its agent can have died between the two. The
-        // ledger lets it be done once, and where it is in doubt asks how it ended: here a log tells, elsewhere a
-        // commit, a ticket or an idempotency key.
+        // A step may have taken effect without a record: its agent can have died in between. The ledger lets it be done
+        // only once. If it is in doubt, the check finds out: here from a log, elsewhere from a commit, a ticket or an
+        // idempotency key.
         let effect = Effect::with_id(step.name)?.with_check("look for the step in effects.log");
         let check = |_: &EffectRecord| {
             let is_done = !self.effects.done(step.name).ok()?.is_empty();
@@ -130,8 +130,8 @@ impl Agent<'_> {
         }))
     }
 
-    /// Writes the step's lines as a model gives them. Half-way through a long step it notes how far it
-    /// is: that is all a next agent will know of it.
+    /// Writes the step's lines at the pace of a model. Half-way through a long step it notes its progress, which is all
+    /// that the next agent will know of it.
     fn write(&self, step: &Step, context: &mut Context) -> Result<bool> {
         let mut file = self.open_without_leftovers(step)?;
         writeln!(file, "{}", step.marker())?;
@@ -147,19 +147,19 @@ impl Agent<'_> {
                 return Ok(false);
             }
         }
-        // On disk before anything says that it is done.
+        // On disk before the checkpoint says that it is done.
         file.sync_all()?;
         Ok(true)
     }
 
-    /// Heeds the context: a checkpoint at 75 %, the last one at 90 %.
+    /// Acts on a filling context: a checkpoint at 75 %, the last one at 90 %.
     fn is_full(&self, step: &Step, lines: usize, context: &Context) -> Result<bool> {
-        // The dying agents of this example do not live to see their contexts full.
+        // The dying agents of this example end before their contexts are full.
         if self.dies_in_the_window {
             return Ok(false);
         }
         let used = ContextUse::of(context.messages, MOST_MESSAGES).unwrap_or(ContextUse::NONE);
-        // What the last checkpoint is to tell, it must know before it is made.
+        // The note must be saved before the last checkpoint is made.
         if used.level() == ContextLevel::Reached {
             self.note(step, lines)?;
         }
@@ -181,8 +181,8 @@ impl Agent<'_> {
         Ok(())
     }
 
-    /// Opens the step's file at its end, after removing what an interrupted try of this same step
-    /// left in it: so the step can be done again from its start.
+    /// Opens the step's file at its end, after removing the lines of an interrupted try of this step, so that the step
+    /// can be done again from its start.
     fn open_without_leftovers(&self, step: &Step) -> Result<File> {
         let path = self.root.join(step.file);
         if let Some(folder) = path.parent() {

@@ -1,4 +1,4 @@
-//! What the steps did to the world outside the checkpoint: here a log, elsewhere commits or messages.
+//! The effects of the steps outside the checkpoint: here a log, elsewhere commits or messages.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Result;
 
-/// Who began a step, and who brought it into effect.
+/// A log of the agents that began a step or completed its effect.
 pub(super) struct Effects {
     log: PathBuf,
 }
@@ -26,12 +26,12 @@ impl Effects {
         self.append("done", step, agent)
     }
 
-    /// The agents that began a step, once for each time.
+    /// The agents that began a step, once for each begin.
     pub(super) fn begun(&self, step: &str) -> Result<Vec<String>> {
         self.agents("begun", step)
     }
 
-    /// The agents that brought a step into effect, once for each time.
+    /// The agents that completed the effect of a step, once for each time.
     pub(super) fn done(&self, step: &str) -> Result<Vec<String>> {
         self.agents("done", step)
     }

@@ -1,19 +1,19 @@
 //! One agent is killed in the middle of a step; another finishes its task from the checkpoint.
 //!
-//! `cargo run --example handoff` plays four parts, each a process of its own:
+//! `cargo run --example handoff` plays four parts, each in its own process:
 //!
-//! * the **orchestrator** (this file) starts agents, judges what a dead one left, and hands it on;
+//! * the **orchestrator** (this file) starts agents, judges the checkpoint of a dead one, and starts its successor;
 //! * **agent-one** works through a plan until the orchestrator kills it;
-//! * **agent-two** goes on from the checkpoint, until its context is full;
+//! * **agent-two** continues from the checkpoint, until its context is full;
 //! * **agent-three** does the rest.
 //!
-//! With `-- --in-the-window` agent-one dies by itself at the worst instant there is: after a step took
-//! effect and before the checkpoint says so. See `agent.rs` for what follows from that.
+//! With `-- --in-the-window` agent-one dies by itself at the worst moment: after a step took effect and before the
+//! checkpoint says so. `agent.rs` shows how that is handled.
 //!
 //! The exit status is 0 only if every step took effect exactly once and no finished step was begun
 //! again.
 
-// An example talks to a person.
+// An example prints for a person.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        // How the example starts itself again as an agent.
+        // The arguments with which the example starts itself as an agent.
         ["agent", name, root] => agent::work(name, Path::new(root), false),
         ["agent", name, root, agent::IN_THE_WINDOW] => agent::work(name, Path::new(root), true),
         [] => orchestrate(false),
@@ -76,10 +76,10 @@ fn orchestrate(in_the_window: bool) -> Result<()> {
         println!("     in the middle of that step, with work on disk that no checkpoint tells of");
     }
 
-    // All that is known now is what lies on disk. This one call reads the checkpoint, compares the
-    // files that it names with it, and says whether and how another agent can go on.
+    // All that is known now is on disk. This one call reads the checkpoint, compares the files that it names with it,
+    // and decides whether and how another agent can continue.
     println!("\n{}", bold("2  What it left behind"));
-    // Its agent is known to be dead, so its claim does not count.
+    // Its agent is known to be dead, so its claim is ignored.
     let options = ResumeOptions::new(root)
         .with_description(project::DESCRIPTION)
         .ignoring_claims();
@@ -102,7 +102,7 @@ fn orchestrate(in_the_window: bool) -> Result<()> {
     let mut part = 4;
     let mut resume = tasks.resume(&key, &options)?;
     if resume.handoff.status != Status::Complete {
-        // Its context was full: it made a last checkpoint and ended. A new session has a new context.
+        // Its context was full: it saved a last checkpoint and ended. A new session has an empty context.
         workers.push("agent-two");
         part = 5;
         println!(
@@ -137,10 +137,10 @@ fn run(name: &str, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether an agent is in its third step and has written more than its last checkpoint tells of.
+/// Whether an agent is in its third step and has written more than its last checkpoint says.
 ///
-/// The orchestrator sees only what is on disk, as it would with an agent on a machine of its own. The
-/// verdict on the files is the same that it takes from the library after the kill.
+/// The orchestrator sees only the disk, as with an agent on another machine. It uses the same verdict on the files as
+/// after the kill.
 fn is_ahead_of_its_checkpoint(tasks: &Checkpoints<TaskCheckpoint>, root: &Path) -> Result<bool> {
     let key = project::key()?;
     let Some(loaded) = tasks.load(&key)? else {
@@ -155,7 +155,7 @@ fn is_ahead_of_its_checkpoint(tasks: &Checkpoints<TaskCheckpoint>, root: &Path) 
         && matches!(tasks.stale(&key, root)?, Staleness::Stale(_)))
 }
 
-/// A running agent. Should the orchestrator fail, it takes its agent with it.
+/// A running agent. If the orchestrator fails, its agent is killed.
 struct Agent(Child);
 
 fn start_agent(name: &str, root: &Path, in_the_window: bool) -> Result<Agent> {
@@ -172,7 +172,7 @@ impl Agent {
         Ok(self.0.wait()?)
     }
 
-    /// Kills the agent as soon as `moment` has come: SIGKILL, which no process can catch.
+    /// Kills the agent as soon as `moment` returns `true`, with SIGKILL, which no process can catch.
     fn kill_when(
         mut self,
         mut moment: impl FnMut() -> Result<bool>,
@@ -190,7 +190,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // After a wait this does nothing.
+        // After the process has ended this does nothing.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -211,7 +211,7 @@ fn show_verdict(resume: &Resume, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The prompt for the next agent, without the sections that are empty here.
+/// Prints the prompt for the next agent, without its empty sections.
 fn show_prompt(resume: &Resume) -> Result<()> {
     println!("\n   The prompt for the next agent, in part:\n");
     let prompt = resume.prompt()?;
@@ -233,8 +233,8 @@ fn show_prompt(resume: &Resume) -> Result<()> {
     Ok(())
 }
 
-/// Counts what every step did; an error when a step took effect twice or never, or when a finished
-/// one was begun again.
+/// Counts the effects of every step. It is an error if a step took effect twice or never, or if a finished step was
+/// begun again.
 fn count(effects: &Effects, finished_before: &[String]) -> Result<()> {
     println!("   {:<32} begun  took effect", "");
     let mut wrong = Vec::new();

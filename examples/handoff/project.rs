@@ -7,7 +7,7 @@ use super::Result;
 /// Where the project keeps its checkpoints.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 
-/// What is to be done.
+/// The description of the task.
 pub(super) const DESCRIPTION: &str = "Turn page titles into slugs for URLs.";
 
 /// The name of the task's checkpoint.
@@ -25,7 +25,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The line that a step's part of a file begins with, by which the part is found again.
+    /// The first line of a step's part of a file, by which the part is found again.
     pub(super) fn marker(&self) -> String {
         format!("// {}", self.name)
     }
@@ -71,7 +71,7 @@ pub(super) const PLAN: &[Step] = &[
             "}",
         ],
     },
-    // The longest step: agent-one does not live to finish it.
+    // The longest step: agent-one is killed before it finishes it.
     Step {
         name: "Fold accented letters",
         file: "src/slug.rs",

@@ -1,18 +1,18 @@
-//! Several agents on several tasks, all of them killed or stopped at random, and every task is finished.
+//! Several agents work on several tasks. Some are killed or suspended at random, and every task is still finished.
 //!
-//! `cargo run --example orchestrator` is an orchestrator: it starts a process for each task, a few at a time, watches their
-//! checkpoints as a [`Fleet`], and deals with what becomes of them:
+//! `cargo run --example orchestrator` is an orchestrator: it starts a process for each task, a few at a time, watches
+//! their checkpoints as a [`Fleet`], and handles their failures:
 //!
-//! * a worker that **died** is replaced at once; the new one gets the prompt that its predecessor's checkpoint makes;
-//! * a worker that **hangs** stalls in the fleet; its task is given to a new one in the same way. When the old one goes on
-//!   after all, its next report is refused, and it ends. One that hangs in the middle of a save holds the lock: it is killed
-//!   when its successor meets that.
+//! * a worker that **died** is replaced at once; the new one gets the prompt from its predecessor's checkpoint;
+//! * a worker that **hangs** becomes stalled in the fleet; its task is given to a new one in the same way. If the old
+//!   one continues after all, its next report is refused, and it ends. If it hangs in the middle of a save, it holds
+//!   the lock: it is killed when its successor is blocked by that.
 //!
-//! The misfortune is the orchestrator's own: it kills running workers, and stops some as a debugger does (on Unix), nine in
-//! all. The exit status is 0 only if in the end every task is complete, every step took effect, and none was begun again
-//! after a worker was told that it is saved.
+//! The orchestrator causes the failures itself: it kills running workers, and suspends some as a debugger does (on
+//! Unix), nine in all. The exit status is 0 only if in the end every task is complete, every step took effect, and no
+//! step was begun again after a worker was told that it is saved.
 
-// An example talks to a person.
+// An example prints for a person.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod misfortune;
@@ -36,13 +36,13 @@ use misfortune::Misfortune;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// How many workers run at once.
+/// How many workers run at the same time.
 const AT_ONCE: usize = 3;
 
-/// How often the orchestrator looks at the fleet.
+/// How often the orchestrator scans the fleet.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// After how much silence a worker is late, and after how much it counts as stalled. Real agents take minutes for a step.
+/// After how long a silence a worker is late, and after how long it is stalled. Real agents take minutes for a step.
 const LATE: Duration = Duration::from_millis(1500);
 const STALLED: Duration = Duration::from_millis(3000);
 
@@ -57,7 +57,7 @@ async fn begin() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        // How the example starts itself again as a worker.
+        // The arguments with which the example starts itself as a worker.
         ["worker", name, task, root] => return worker::work(name, task, Path::new(root)).await,
         [] => orchestrate().await,
         _ => Err("usage: orchestrator".into()),
@@ -78,18 +78,18 @@ struct Worker {
     name: String,
     process: Child,
     began: Instant,
-    /// After how long it is killed or stopped, while there are misfortunes left.
+    /// After how long it is killed or suspended, while there are failures left to cause.
     luck: Duration,
     is_stopped: bool,
 }
 
-/// What the orchestrator knows by itself. How far a task is, it reads from the checkpoints.
+/// The orchestrator's own state. The progress of a task is read from its checkpoint.
 struct Orchestrator<'r> {
     root: &'r Path,
     tasks: Checkpoints<TaskCheckpoint>,
     /// The workers by their tasks.
     working: BTreeMap<Key, Worker>,
-    /// Those that hang, with their tasks, which others have by now.
+    /// Workers that hang, with their tasks, which other workers have by now.
     replaced: Vec<(Key, Worker)>,
     started: usize,
     misfortune: Misfortune,
@@ -126,7 +126,7 @@ async fn orchestrate() -> Result<()> {
 }
 
 impl Orchestrator<'_> {
-    /// Frees the tasks of workers that ended, and of those that say nothing any more.
+    /// Frees the tasks of workers that ended or are silent.
     fn look_after_workers(&mut self, fleet: &Fleet) -> Result<()> {
         let mut free = Vec::new();
         for (task, worker) in &mut self.working {
@@ -139,7 +139,7 @@ impl Orchestrator<'_> {
                     None => println!("{task}: {} died", worker.name),
                     Some(worker::LOCKED) => {
                         println!("{task}: {} finds the checkpoint locked", worker.name);
-                        // Its predecessor hangs in the middle of a save. Only its end can help.
+                        // Its predecessor hangs in the middle of a save and must be killed.
                         for (_, hanging) in self.replaced.iter_mut().filter(|(of, _)| of == task) {
                             hanging.process.kill()?;
                         }
@@ -164,7 +164,7 @@ impl Orchestrator<'_> {
         Ok(())
     }
 
-    /// Starts workers for tasks that have none and are not complete; `false` when there is no such task.
+    /// Starts workers for tasks that have none and are not complete. Returns `false` if there is no such task.
     async fn start_workers(&mut self) -> Result<bool> {
         let mut is_work_left = false;
         for number in 1..=tasks::COUNT {
@@ -172,7 +172,7 @@ impl Orchestrator<'_> {
             if self.working.contains_key(&task) {
                 continue;
             }
-            // What is there is all that is known of the worker before: this one call reads it and says how to go on.
+            // Only the checkpoint is left of the worker before. This one call reads it and decides how to continue.
             let (key, options) = (task.clone(), ResumeOptions::new(self.root));
             let tasks = &self.tasks;
             let found = tasks.unblocked(move |tasks| tasks.load(&key)).await?;
@@ -217,14 +217,14 @@ impl Orchestrator<'_> {
         Ok(())
     }
 
-    /// Lets the replaced workers go on. Each holds an old fence: whatever it reports is refused.
+    /// Lets the replaced workers continue. Each holds an old fence, so its reports are refused.
     fn end_replaced(&mut self) -> Result<()> {
         for (task, mut worker) in self.replaced.drain(..) {
             misfortune::signal("CONT", &worker.process)?;
             let status = worker.process.wait()?;
             match status.code() {
                 Some(worker::TAKEN_OVER) => println!("{task}: {} is refused", worker.name),
-                // It found its task complete, or had held the lock.
+                // It found its task complete, or held the lock.
                 Some(0) | None => {}
                 Some(_) => return Err(format!("{} ended with {status}", worker.name).into()),
             }

@@ -1,4 +1,4 @@
-//! Kills workers, and stops them, at random.
+//! Kills and suspends workers at random.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -10,7 +10,7 @@ use agent_checkpoint::Key;
 
 use super::{Result, Worker};
 
-/// How many workers are killed and stopped: the first ones, each at some time of its work.
+/// How many workers are killed and suspended: the first ones, each at a random time of its work.
 const KILLED: u64 = 6;
 const STOPPED: u64 = if cfg!(unix) { 3 } else { 0 };
 
@@ -37,7 +37,7 @@ impl Misfortune {
                 worker.is_stopped = true;
                 self.stopped += 1;
             }
-            // Not twice, should it take a while to die.
+            // Not twice, even if it takes a while to die.
             worker.luck = Duration::MAX;
         }
         Ok(())
@@ -48,14 +48,14 @@ impl Misfortune {
     }
 }
 
-/// How long a worker is spared.
+/// How long a worker runs undisturbed.
 pub(super) fn luck() -> Duration {
     Duration::from_millis(50 + random(350))
 }
 
-/// A number below another one.
+/// A random number below `below`.
 fn random(below: u64) -> u64 {
-    // Each has keys of its own.
+    // Each `RandomState` has new random keys.
     RandomState::new().hash_one(()) % below
 }
 

@@ -1,4 +1,4 @@
-//! What is to be done, and where it is kept.
+//! The tasks and their places on disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,14 +17,14 @@ pub(super) const CHECKPOINTS: &str = "checkpoints";
 pub(super) const EFFECTS: &str = "effects";
 pub(super) const PROMPTS: &str = "prompts";
 
-/// Which steps workers were told are saved, a line each.
+/// The steps that workers were told are saved, one per line.
 const SAVED: &str = "saved.log";
 
 pub(super) fn key(number: usize) -> agent_checkpoint::Result<Key> {
     Key::new(format!("task-{number}"))
 }
 
-/// How long somebody waits for a checkpoint that another one is saving.
+/// How long a process waits for a checkpoint that another one is saving.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The steps of every task.
@@ -32,7 +32,7 @@ pub(super) fn plan() -> [&'static str; 6] {
     ["read", "sketch", "write", "test", "review", "merge"]
 }
 
-/// The checkpoints of the project, as somebody sees them.
+/// The checkpoints of the project, for the process with this name.
 pub(super) fn in_project(root: &Path, name: &str) -> Checkpoints<TaskCheckpoint> {
     let options = FileOptions::default()
         .with_holder(name)
@@ -40,18 +40,18 @@ pub(super) fn in_project(root: &Path, name: &str) -> Checkpoints<TaskCheckpoint>
     FileStore::with_options(root.join(CHECKPOINTS), options).checkpoints()
 }
 
-/// The effect of a step: it is there or not, however often the step was tried. A real one would be a commit, or a request
-/// with an idempotency key.
+/// The effect of a step: a file, which exists or not, however often the step was tried. A real effect would be a
+/// commit, or a request with an idempotency key.
 pub(super) fn effect_of(root: &Path, task: &Key, step: &str) -> PathBuf {
     root.join(EFFECTS).join(format!("{task} {step}"))
 }
 
-/// What a worker is given to read before it begins.
+/// The prompt that a worker reads before it begins.
 pub(super) fn prompt_of(root: &Path, worker: &str) -> PathBuf {
     root.join(PROMPTS).join(format!("{worker}.md"))
 }
 
-/// Notes that a worker was told that a step is saved as done.
+/// Records that a worker was told that a step is saved as done.
 pub(super) fn note_saved(root: &Path, task: &Key, step: &str) -> io::Result<()> {
     let line = format!("{task}\t{step}\n");
     let mut log = File::options()
@@ -61,7 +61,7 @@ pub(super) fn note_saved(root: &Path, task: &Key, step: &str) -> io::Result<()> 
     log.write_all(line.as_bytes())
 }
 
-/// Whether a worker was told so.
+/// Whether a worker was told that.
 pub(super) fn is_saved(root: &Path, task: &Key, step: &str) -> io::Result<bool> {
     match fs::read_to_string(root.join(SAVED)) {
         Ok(text) => Ok(text.lines().any(|line| line == format!("{task}\t{step}"))),

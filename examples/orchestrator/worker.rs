@@ -1,4 +1,5 @@
-//! A worker: one process, which works on one task until it is complete, it dies, or another has the task.
+//! A worker: one process, which works on one task until the task is complete, the worker dies, or another worker has
+//! the task.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,10 +14,10 @@ use agent_checkpoint::{Error, ErrorKind, Key, Precision, StepDone};
 
 use super::{Result, tasks};
 
-/// The exit code of a worker whose task another one has.
+/// The exit code of a worker whose task another worker has.
 pub(super) const TAKEN_OVER: i32 = 4;
 
-/// The exit code of a worker that could not get at the checkpoint.
+/// The exit code of a worker that could not lock the checkpoint.
 pub(super) const LOCKED: i32 = 5;
 
 /// How long the model behind a real agent takes for a step.
@@ -45,15 +46,15 @@ async fn try_work(name: &str, task: &str, root: &Path) -> Worked {
     let view = tasks::in_project(root, name);
     let key = Key::new(task)?;
     let first = TaskCheckpoint::begin(name, tasks::plan(), view.now())
-        // This worker is quick: whole seconds would be too coarse to tell whether it hangs.
+        // This worker is quick: whole seconds would be too coarse to see whether it hangs.
         .with_precision(Precision::MILLISECONDS);
     let options = RecorderOptions::new(name)
         .resuming_with(ResumeOptions::new(root))
-        // The orchestrator decides who has a task: whoever had it before is dead or hangs.
+        // The orchestrator decides who has a task; the worker before is dead or hangs.
         .taking_over();
     let mut before = None;
     let ran = AsyncRecorder::run(&view, &key, options, &first, |step| {
-        // Called for this step, so the one before is saved.
+        // Called for this step, so the previous one is saved.
         let before = before.replace(step.text.clone());
         do_step(name, &key, root, step, before)
     })
@@ -74,7 +75,7 @@ async fn do_step(
 ) -> Result<StepDone> {
     match before {
         Some(before) => tasks::note_saved(root, task, &before)?,
-        // A model would be given the prompt; this worker only sees that its step is in it.
+        // A model would get the prompt; this worker only checks that its step is in it.
         None => {
             let prompt = fs::read_to_string(tasks::prompt_of(root, name))?;
             if !prompt.contains(&step.text) {
@@ -88,7 +89,7 @@ async fn do_step(
         return Err(format!("{} was saved as done, and is to be done again", step.text).into());
     }
     tokio::time::sleep(PER_STEP).await;
-    // An agent before may have done it and died before its checkpoint said so.
+    // An earlier agent may have done it and died before its checkpoint said so.
     match File::create_new(tasks::effect_of(root, task, &step.text)) {
         Ok(effect) => effect.sync_all()?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

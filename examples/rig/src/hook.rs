@@ -1,4 +1,4 @@
-//! The hook that makes checkpoints of what an agent of rig does.
+//! The hook that records an agent of rig in checkpoints.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,8 +15,8 @@ use rig_core::error::{ErrorKind, ErrorReport};
 
 use crate::tool::PerformStep;
 
-/// Reports each tool call as a step: as begun before it is made, as done when it succeeded. A report that is refused, since
-/// another agent has the task by now, ends the run.
+/// Reports each tool call as a step: as begun before the call, as done when it succeeded. A report that is refused
+/// because another agent has the task ends the run.
 pub(crate) struct Checkpointing {
     recorder: AsyncRecorder<TaskCheckpoint>,
     boundaries: Boundaries,
@@ -104,7 +104,7 @@ impl AgentHook for Checkpointing {
     }
 }
 
-/// Counts where the hook is entered and left, and lets the process die at one of these places.
+/// Counts the entries and exits of the hook, and makes the process die at one of them.
 #[derive(Default)]
 struct Boundaries {
     passed: AtomicUsize,

@@ -1,10 +1,10 @@
-//! An agent of the framework [rig](https://docs.rs/rig-agent) dies at every boundary of its hook, and another agent carries
-//! its task on from the prompt.
+//! An agent of the framework [rig](https://docs.rs/rig-agent) dies at each entry and exit of its hook, and another
+//! agent continues its task from the prompt.
 //!
-//! `cargo run` in this folder runs, for each place at which the hook is entered or left: one agent, a process that dies
-//! there; and a second one, which gets nothing but the prompt that the checkpoint makes. Rig's mock model stands for the real one: it
-//! calls the tool for each step that its prompt says is pending. The exit status is 0 only if every time each step took
-//! effect once, none was called again that the checkpoint said is done, and the task is complete.
+//! `cargo run` in this folder runs two agents for each entry and exit of the hook: the first one dies there, and the
+//! second one gets only the prompt from the checkpoint. Rig's mock model stands in for a real one: it calls the tool
+//! for each step that its prompt lists as pending. The exit status is 0 only if every time each step took effect once,
+//! no step was called again that the checkpoint listed as done, and the task is complete.
 
 mod hook;
 mod tool;
@@ -29,10 +29,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const PLAN: [&str; 3] = ["fetch", "transform", "publish"];
 
-/// The heading of what is left to do, in the prompts of the format.
+/// The heading of the pending steps in the prompts of the format.
 const PENDING: &str = "## Pending Steps\n";
 
-/// No boundary has this number.
+/// A number that no boundary has.
 const NEVER: usize = usize::MAX;
 
 #[tokio::main]
@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
-        // How the example starts itself again as an agent.
+        // The arguments with which the example starts itself as an agent.
         ["agent", name, root, dies_at] => match dies_at.parse() {
             Ok(dies_at) => agent(name, Path::new(root), dies_at).await,
             Err(error) => Err(error.into()),
@@ -65,13 +65,13 @@ fn key() -> Result<Key> {
     Ok(Key::new("import")?)
 }
 
-/// Works on the task, from its beginning or from where another agent left it.
+/// Works on the task, from its beginning or from another agent's checkpoint.
 async fn agent(name: &str, root: &Path, dies_at: usize) -> Result<()> {
     let tasks = checkpoints(root);
     let first = TaskCheckpoint::begin(name, PLAN, tasks.now());
     let options = RecorderOptions::new(name)
         .resuming_with(ResumeOptions::new(root))
-        // The agent before is dead: whoever starts this one has seen it end.
+        // The agent before is dead: the process that starts this one has seen it end.
         .taking_over();
     let (recorder, prompt) = match AsyncRecorder::begin(&tasks, &key()?, options, &first).await? {
         Opened::Begun(recorder) => {
@@ -100,7 +100,7 @@ async fn agent(name: &str, root: &Path, dies_at: usize) -> Result<()> {
     Ok(())
 }
 
-/// A model that does what is pending by its prompt, a step in each turn.
+/// A model that does the pending steps of its prompt, one in each turn.
 fn model_for(prompt: &str) -> MockCompletionModel {
     let pending = prompt.split_once(PENDING).map_or("", |(_, rest)| rest);
     let pending = pending.split("\n\n").next().unwrap_or_default();
@@ -149,7 +149,7 @@ fn run(name: &str, root: &Path, dies_at: usize) -> Result<bool> {
         .status()?;
     match status.code() {
         Some(0) => Ok(true),
-        // Where processes are not ended by signals, one that aborts has a code.
+        // On systems without signals an aborted process has an exit code.
         code if dies_at != NEVER && code != Some(1) => Ok(false),
         _ => Err(format!("{name}: {status}").into()),
     }

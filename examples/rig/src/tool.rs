@@ -1,4 +1,4 @@
-//! The one tool that the agents have.
+//! The only tool of the agents.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -8,7 +8,7 @@ use rig_agent::tool::{Tool, ToolContext, ToolExecutionError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Performs a step of the plan. Its effect is a file of its own: it is there or not, however often the step is tried.
+/// Performs a step of the plan. Its effect is a file, which exists or not, however often the step is tried.
 pub(crate) struct PerformStep {
     pub(crate) agent: String,
     pub(crate) root: PathBuf,
@@ -20,13 +20,13 @@ pub(crate) struct Arguments {
 }
 
 impl PerformStep {
-    /// The step in the arguments of a call; the whole text where a model gave something else.
+    /// The step in the arguments of a call; the whole text if the model gave something else.
     pub(crate) fn step_in(arguments: &str) -> String {
         let read: Result<Arguments, _> = serde_json::from_str(arguments);
         read.map_or_else(|_| arguments.to_owned(), |read| read.step)
     }
 
-    /// The calls that were made, as lines of agent and step.
+    /// The log of calls, with agent and step in each line.
     pub(crate) fn calls(root: &Path) -> PathBuf {
         root.join("calls.log")
     }
