@@ -1,6 +1,6 @@
-//! What `scripts/counts` counts: one call of each kind, with a mark before it and after it in the trace.
+//! The calls that `scripts/counts` counts: one of each kind, between two marks in the trace.
 //!
-//! `counts FOLDER` works in that folder, which is there and empty.
+//! `counts FOLDER` works in that folder, which must exist and be empty.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ use measure::work::{checkpoint, host};
 
 type Tasks = Checkpoints<TaskCheckpoint>;
 
-/// Does something of this name. The marks show up in the trace and do nothing else.
+/// Runs `work` between marks with this name. The marks only show up in the trace.
 fn counted<T>(name: &str, work: impl FnOnce() -> T) {
     let mark = |name: &str| {
         let _ = fs::metadata(Path::new("/agent-checkpoint-mark").join(name));
@@ -35,7 +35,7 @@ fn counted<T>(name: &str, work: impl FnOnce() -> T) {
 }
 
 fn main() {
-    // `cargo bench` runs every bench, and this one has nothing to do then.
+    // `cargo bench` runs every bench; without a folder this one does nothing.
     let Some(folder) = std::env::args().skip(1).find(|word| !word.starts_with('-')) else {
         return;
     };
@@ -59,7 +59,7 @@ fn documents(folder: &Path) {
         Put::new(document)
     };
     let save = |put| store.put(&key(), put).unwrap();
-    // With a history that is as long as it gets.
+    // With a history of full length.
     for round in 0..12 {
         save(put(&format!("round {round}")));
     }
@@ -101,7 +101,7 @@ fn steps(folder: &Path, is_tracking: bool) {
     for file in &files {
         fs::write(folder.join(file), file).unwrap();
     }
-    // A repository of its own, so that nothing hangs on what lies around it.
+    // A separate repository, so that files around the folder do not matter.
     fs::create_dir_all(folder.join(".git/refs/heads")).unwrap();
     fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     let commit = "0123456789".repeat(4) + "\n";

@@ -1,4 +1,4 @@
-//! Whether a save costs more where there is more: checkpoints in the folder, entries in the history, revisions before
+//! Measures whether a save costs more with more checkpoints in the folder, entries in the history, or revisions before
 //! it. `cargo bench --bench growth` also draws the curves into docs/performance; `-- history` runs one part.
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 #![allow(
@@ -22,7 +22,7 @@ use measure::plot::{Curve, svg};
 use measure::work::{checkpoint, textbook};
 use measure::{Contender, Measured, at, compare, short};
 
-/// Makes this program the child that saves once: the folder of its store.
+/// Makes this program a child process that saves once. The value is the folder of its store.
 const CHILD: &str = "AGENT_CHECKPOINT_GROWTH_CHILD";
 
 type Tasks = Checkpoints<TaskCheckpoint>;
@@ -62,7 +62,7 @@ fn text() -> String {
     serde_json::to_string_pretty(&checkpoint()).unwrap()
 }
 
-/// Compares updates of these stores with the textbook replace, and gives the points of their curve.
+/// Compares updates of these stores with the textbook replace, and returns the points of their curve.
 fn ratios(title: &str, folder: &Path, stores: &[(usize, Tasks)]) -> Vec<(f64, f64)> {
     let (book, text) = (folder.join("textbook.json"), text());
     let mut all = vec![Contender::new("a textbook durable replace", |_| {
@@ -83,7 +83,7 @@ fn points(measured: &[Measured], stores: &[(usize, Tasks)]) -> Vec<(f64, f64)> {
 
 fn draw(name: &str, title: &str, along: &str, curves: &[Curve]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance");
-    // Elsewhere than in the project there is nowhere to draw.
+    // Outside of the project there is nowhere to draw.
     if folder.parent().is_some_and(Path::is_dir) {
         fs::create_dir_all(&folder).unwrap();
         let up = "times a textbook durable replace";
@@ -143,7 +143,7 @@ fn checkpoints(folder: &Path) {
     );
 }
 
-/// How long the first save of a new process takes, as that process sees it.
+/// How long the first save of a new process takes, measured inside that process.
 fn in_a_process(folder: &Path) -> Duration {
     let mut child = Command::new(std::env::current_exe().unwrap());
     let output = child.env(CHILD, folder).output().unwrap();
@@ -201,7 +201,7 @@ fn revisions(folder: &Path) {
     );
 }
 
-/// All that lies in a folder.
+/// The total size of a folder.
 fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries

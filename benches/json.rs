@@ -1,4 +1,4 @@
-//! Cost of the JSON floor, beside plain serde_json in the same run.
+//! Measures the JSON layer against plain serde_json in the same run.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What a load, a list, a fleet, a verdict on files and a prompt cost beside a plain parse and bare calls.
-//! `cargo bench --bench reads`, or only some parts: `cargo bench --bench reads -- fleet`.
+//! Measures a load, a list, a fleet, a verdict on files and a prompt against a plain parse and bare calls. `cargo bench
+//! --bench reads`, or only some parts: `cargo bench --bench reads -- fleet`.
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use chrono::Utc;
 use measure::work::checkpoint;
 use measure::{Contender, Measured, compare, is_wanted};
 
-/// Names the folder for a child whose memory is measured.
+/// Makes this program a child process whose memory is measured. The value is its folder.
 const CHILD: &str = "READS_BENCH_CHILD";
 
 fn main() {
@@ -165,7 +165,7 @@ fn staleness(folder: &Path) {
         fs::write(path, name).unwrap();
     }
     let now = || Some(Utc::now());
-    // With what a save recorded of the files, and with the time stamp of the checkpoint alone.
+    // With the fingerprints of a save, and with only the time stamp of the checkpoint.
     let tasks = Checkpoints::<TaskCheckpoint>::new(FileStore::open(folder.join("c")))
         .with_limits(Limits::unlimited())
         .tracking(Tracking::new(folder).without_gitignore());
@@ -232,7 +232,7 @@ fn resume(folder: &Path) {
     );
 }
 
-/// Texts that begin like secrets again and again: twice as much takes twice as long.
+/// Texts that repeatedly begin like secrets: twice the text must take twice the time.
 fn hostile(folder: &Path) {
     let tasks = Checkpoints::<TaskCheckpoint>::new(FileStore::open(folder))
         .with_limits(Limits::unlimited());
@@ -268,7 +268,8 @@ fn hostile(folder: &Path) {
     }
 }
 
-/// So many folders of so many tasks, as a store of theirs keeps them, each tenth claimed. Most name files of their own.
+/// Creates `groups` folders of `tasks_each` tasks, as a store keeps them. Each tenth is claimed, and most name files of
+/// their own.
 fn fill(folder: &Path, groups: usize, tasks_each: usize) {
     let task = checkpoint();
     let numbers: Vec<usize> = (0..groups).collect();
@@ -321,7 +322,7 @@ fn parse(path: PathBuf) {
     black_box(serde_json::from_slice::<TaskCheckpoint>(&bytes).unwrap());
 }
 
-/// The files of a folder and below it that a scan has a use for: all but the locks.
+/// The files of a folder and its sub-folders that a scan reads: all except the locks.
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -334,7 +335,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a program without the library does: lists a folder, reads each file and those beside it, and parses them.
+/// A program without the library: lists a folder, reads each file and those beside it, and parses them.
 fn plain(folder: &Path) {
     let mut all = Vec::new();
     files(folder, &mut all);
@@ -353,7 +354,7 @@ fn plain(folder: &Path) {
     }
 }
 
-/// Lists a folder and looks at each file.
+/// Lists a folder and stats each file.
 fn statx(folder: &Path) {
     let mut all = Vec::new();
     files(folder, &mut all);
@@ -362,7 +363,7 @@ fn statx(folder: &Path) {
     }
 }
 
-/// The folders of a fleet, split over threads.
+/// Runs `work` on the folders of a fleet, split over threads.
 fn on_threads(folder: &Path, groups: usize, work: fn(&Path)) {
     let numbers: Vec<usize> = (0..groups).collect();
     std::thread::scope(|scope| {
@@ -417,7 +418,7 @@ fn fleets(folder: &Path) {
     drop(compared);
 }
 
-/// A scan again after 100 of 100,000 changed.
+/// Repeats a scan after 100 of 100,000 checkpoints changed.
 fn again(folder: &Path) {
     const GROUPS: usize = 100;
     fill(folder, GROUPS, 1000);
@@ -446,7 +447,7 @@ fn again(folder: &Path) {
     );
 }
 
-/// The peak of resident memory over what the result takes, of a scan of 100,000, in a process of its own.
+/// Measures, in a separate process, the peak of resident memory above the size of the result, for a scan of 100,000.
 fn memory(folder: &Path) {
     fill(folder, 100, 1000);
     let child = Command::new(std::env::current_exe().unwrap())
@@ -463,7 +464,7 @@ fn resident(what: &str) -> f64 {
     kilobytes.and_then(|it| it.parse().ok()).unwrap_or(f64::NAN) / 1024.0
 }
 
-/// A second result is as large as the first, with what the copy of a row would share.
+/// A second result is as large as the first, including the parts that a copy of a row would share.
 fn memory_of(folder: &Path) {
     let start = resident("VmRSS:");
     let first = scan(folder, threads());

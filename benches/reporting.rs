@@ -1,4 +1,4 @@
-//! What a report costs: of a short task and of a long one, alone and in a batch; and a typed load beside a plain parse.
+//! Measures a report of a short task and of a long one, alone and in a batch, and a typed load against a plain parse.
 //! `cargo bench --bench reporting`, or one part of it: `cargo bench --bench reporting -- batch`.
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 #![allow(
@@ -45,14 +45,14 @@ fn done(number: usize) -> StepDone {
         .with_modified(format!("src/module_{}.rs", number % 20))
 }
 
-/// One more finished step, after so many.
+/// Reports one more finished step after different numbers of steps.
 fn step_done(folder: &Path) {
     let key = Key::new("task").unwrap();
     let lengths = [10, 100, 3_000];
     let cpu: Vec<RefCell<Vec<Duration>>> = lengths.iter().map(|_| RefCell::default()).collect();
     let mut contenders = Vec::new();
     for (cpu, length) in cpu.iter().zip(lengths) {
-        // Its steps need not survive a loss of power.
+        // The steps before need not survive a power loss.
         let long = folder.join(format!("after-{length}"));
         let quick = FileOptions::default().with_durability(Durability::None);
         let recorder = record(
@@ -68,7 +68,7 @@ fn step_done(folder: &Path) {
             let copy = copy.join(round.to_string());
             copy_folder(&long, &copy);
             let recorder = record(&Checkpoints::new(FileStore::open(&copy)), &key);
-            // The first save in a folder does what the next ones need not.
+            // The first save in a folder does extra work.
             recorder.step_done(&done(length)).unwrap();
             recorder
         };
@@ -109,7 +109,7 @@ fn record(tasks: &Checkpoints<TaskCheckpoint>, key: &Key) -> Recorder<TaskCheckp
     }
 }
 
-/// How long this thread has had a processor, where the system says.
+/// The processor time of this thread, if the system reports it.
 fn on_cpu() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split(' ').next().unwrap_or_default();
@@ -169,7 +169,7 @@ fn checkpoint() -> TaskCheckpoint {
     task
 }
 
-/// A typed load, with violations and revision, beside what a plain program does.
+/// Measures a typed load, with violations and revision, against a plain program.
 fn load(folder: &Path) {
     let store = FileStore::open(folder.join("load"));
     let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());

@@ -1,4 +1,4 @@
-//! What a save costs beside the textbook durable replace of as many bytes. `cargo bench --bench saves`.
+//! Measures a save against the textbook durable replace of equally many bytes. `cargo bench --bench saves`.
 //!
 //! `cargo bench --bench saves -- host` runs only the parts with that word in their names.
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
@@ -27,7 +27,7 @@ use agent_checkpoint::{Checkpoints, Key, Limits, StepDone};
 use measure::work::{checkpoint, host, textbook};
 use measure::{Contender, at, compare, short};
 
-/// Makes this program a child of the bench: what it does there, and where.
+/// Makes this program a child process of the bench. The value is its action and its folder.
 const CHILD: &str = "AGENT_CHECKPOINT_SAVES_CHILD";
 
 fn main() {
@@ -66,7 +66,7 @@ fn text_of(store: &impl CheckpointStore) -> String {
     store.load(&key()).unwrap().unwrap().document.into_text()
 }
 
-/// The document as it shall be in this round.
+/// The document as it is saved in this round.
 fn changed(text: &str, round: usize) -> Put {
     let mut document = Document::from_text(text.to_owned()).unwrap();
     document.set("/phase", &format!("phase {round}")).unwrap();
@@ -116,7 +116,7 @@ fn save(folder: &Path) {
     );
 }
 
-/// A recorder of a task with three steps done, whose files are tracked if that is asked for.
+/// A recorder of a task with three steps done; its files are tracked if `is_tracking`.
 fn recorder(folder: &Path, is_tracking: bool) -> Recorder<TaskCheckpoint> {
     let mut tasks = Tasks::new(FileStore::open(folder.join("store")));
     if is_tracking {
@@ -131,7 +131,7 @@ fn recorder(folder: &Path, is_tracking: bool) -> Recorder<TaskCheckpoint> {
     }
 }
 
-/// A recorder with three steps done again, and the step of this round.
+/// Resets the recorder to three steps done, and returns the step of this round.
 fn next_step(recorder: &Recorder<TaskCheckpoint>, round: usize, files: &[String]) -> StepDone {
     let reset = recorder.update(|task| {
         task.completed_steps.truncate(3);
@@ -246,7 +246,7 @@ fn child(folder: &Path) -> Command {
     child
 }
 
-/// What one update of a host file adds to the memory of a process at its peak.
+/// Measures how much one update of a host file adds to the peak memory of a process.
 fn memory_of_an_update(path: &Path) {
     let status = |name: &str| -> f64 {
         let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -292,7 +292,7 @@ fn edit(folder: &Path) {
     }
 }
 
-/// Saves in each second, with so many threads, each of which saves something of its own.
+/// The number of saves per second with `threads` threads, each of which saves its own key.
 fn rate(threads: usize, save: impl Fn(usize, usize) + Sync) -> f64 {
     const EACH: Duration = Duration::from_millis(700);
     let start = Barrier::new(threads);
@@ -345,7 +345,7 @@ fn threads(folder: &Path) {
     println!("| {ratio:6.2} | >= 0.95          | update {ours:.2} x, textbook {book:.2} x");
 }
 
-/// Saves one key again and again, and prints how long each save took, the wait for the others included.
+/// Saves one key repeatedly and prints how long each save took, including the wait for other writers.
 fn save_for_a_while(folder: &Path) {
     let tasks = Tasks::new(FileStore::open(folder)).with_limits(Limits::unlimited());
     let began = Instant::now();

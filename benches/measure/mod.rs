@@ -1,8 +1,8 @@
-//! Ratios that mean something on a noisy machine: contenders take turns in random order, in one run.
+//! Reliable ratios on a noisy machine: contenders take turns in random order, in one run.
 //!
-//! Every round runs each contender once, in an order drawn anew, so that whatever else the machine does, and
-//! whatever the one before left in its caches, falls on all alike. What counts is the ratio to the first contender;
-//! have it compete a second time, and the table shows how far two equal things differ in this run.
+//! Every round runs each contender once, in a new random order. So other load on the machine, and the caches that the
+//! contender before left, affect all of them alike. The result is the ratio to the first contender. Let it compete a
+//! second time, and the table shows how far two equal things differ in this run.
 #![allow(dead_code, reason = "each bench uses what it needs")]
 #![allow(clippy::print_stdout, reason = "a bench reports to the terminal")]
 #![allow(
@@ -18,10 +18,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The rounds that warm the caches, before any is counted.
+/// The number of rounds that warm the caches and are not counted.
 const WARM: usize = 20;
 
-/// One of those that are compared.
+/// One of the compared programs.
 pub struct Contender<'a> {
     name: String,
     most: Option<f64>,
@@ -29,12 +29,12 @@ pub struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    /// A contender that does this in round `n`. The name says what, as a sentence would.
+    /// A contender that calls `run` in round `n`. The name describes it as in a sentence.
     pub fn new(name: impl Into<String>, run: impl FnMut(usize) + 'a) -> Self {
         Self::prepared(name, |n| n, run)
     }
 
-    /// One that needs something in each round that does not count.
+    /// A contender that needs a preparation in each round, which is not measured.
     pub fn prepared<P>(
         name: impl Into<String>,
         mut prepare: impl FnMut(usize) -> P + 'a,
@@ -53,21 +53,21 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// The goal: at most so many times what the first contender needs.
+    /// Sets the goal: at most `ratio` times the time of the first contender.
     pub fn at_most(mut self, ratio: f64) -> Self {
         self.most = Some(ratio);
         self
     }
 }
 
-/// What one contender needed.
+/// The times of one contender.
 pub struct Measured {
     pub name: String,
     pub median: Duration,
     pub p99: Duration,
-    /// Its median in those of the first contender.
+    /// Its median, divided by the median of the first contender.
     pub ratio: f64,
-    /// The same of the tenth percentiles: on a busy machine the fast rounds are those that nobody disturbed.
+    /// The same ratio for the tenth percentiles: on a busy machine the fast rounds are the undisturbed ones.
     pub undisturbed: f64,
     most: Option<f64>,
 }
@@ -127,14 +127,14 @@ pub fn compare(title: &str, rounds: usize, contenders: &mut [Contender<'_>]) -> 
     all
 }
 
-/// The time that this part of the sorted times does not exceed.
+/// The time that this fraction of the sorted times does not exceed.
 pub fn at(sorted: &[Duration], part: f64) -> Duration {
     let last = sorted.len().saturating_sub(1);
     let place = (part * sorted.len() as f64) as usize;
     sorted.get(place.min(last)).copied().unwrap_or_default()
 }
 
-/// A time in three digits or so.
+/// A time with about three digits.
 pub fn short(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     match micros {
@@ -144,11 +144,11 @@ pub fn short(time: Duration) -> String {
     }
 }
 
-/// A part of a bench: its name, and what it does in a folder of its own.
+/// A part of a bench: its name, and its function, which gets an empty folder.
 pub type Part = (&'static str, fn(&Path));
 
-/// Runs the parts that are asked for, each in a new folder. The folder is here, and so on a disk: what lies in memory has
-/// nothing to wait for.
+/// Runs the requested parts, each in a new folder inside the current one, and so on a disk: a folder in memory would
+/// need no sync.
 pub fn run(parts: &[Part]) {
     let folder = tempfile::tempdir_in(".").unwrap();
     for (name, part) in parts {
@@ -160,7 +160,7 @@ pub fn run(parts: &[Part]) {
     }
 }
 
-/// Whether a part of a bench is asked for: `cargo bench --bench saves -- growth` runs only the parts with that in
+/// Whether a part of a bench is requested: `cargo bench --bench saves -- growth` runs only the parts with that word in
 /// their names.
 pub fn is_wanted(part: &str) -> bool {
     let mut asked = std::env::args()
@@ -170,7 +170,7 @@ pub fn is_wanted(part: &str) -> bool {
     asked.peek().is_none() || asked.any(|word| part.contains(&word))
 }
 
-/// How busy the machine is besides, where it says.
+/// The load of the machine, if it reports one.
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = text.split(' ').next().unwrap_or_default();
@@ -180,7 +180,7 @@ fn load() -> String {
     format!(", load average {load}")
 }
 
-/// Random enough for an order (xorshift), from a seed that the system gives.
+/// A simple random number generator (xorshift), seeded by the system.
 pub struct Random(u64);
 
 impl Random {

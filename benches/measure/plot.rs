@@ -1,4 +1,4 @@
-//! A curve as a picture: plain SVG text.
+//! Curves as plain SVG text.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 const COLOURS: [&str; 4] = ["#1f6feb", "#d1242f", "#1a7f37", "#8250df"];
 
-/// A name, and its points: how many there are of something, and a ratio.
+/// A name, and its points: a count of something, and a ratio.
 pub type Curve = (String, Vec<(f64, f64)>);
 
-/// The curves over a logarithmic axis, with the ratio from 0 upwards.
+/// The curves over a logarithmic axis; the ratio axis starts at 0.
 pub fn svg(title: &str, along: &str, up: &str, curves: &[Curve]) -> String {
     let points = || curves.iter().flat_map(|(_, points)| points);
     let most = points().map(|point| point.1).fold(1.0, f64::max) * 1.2;

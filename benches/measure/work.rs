@@ -1,4 +1,4 @@
-//! What the benches work on, and what a plain program would do in the library's place.
+//! The test data of the benches, and what a plain program would do instead of the library.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,7 +18,7 @@ pub fn textbook(path: &Path, bytes: &[u8]) {
     folder.sync_all().unwrap();
 }
 
-/// A checkpoint of about 2 KB: eight steps done, eight to come.
+/// A checkpoint of about 2 KB: eight steps done, eight pending.
 pub fn checkpoint() -> TaskCheckpoint {
     let now = chrono::Utc::now();
     let plan = (0..8).map(|n| format!("Pending step {n} of the plan"));
@@ -34,7 +34,7 @@ pub fn checkpoint() -> TaskCheckpoint {
     task
 }
 
-/// A host file with this checkpoint in its slot `active`, and so many bytes of other things.
+/// A host file with this checkpoint in its slot `active`, and this many bytes of other content.
 pub fn host(checkpoint: &str, filling: usize) -> String {
     let inside = checkpoint.trim_end().replace('\n', "\n    ");
     let line = "\n    \"An entry of the log that others keep in this file.\",";

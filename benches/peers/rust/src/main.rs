@@ -1,7 +1,7 @@
 //! A contender of `../compare`: `peers ours FOLDER` or `peers redb FOLDER`, driven by lines.
 //!
-//! `save TEXT` keeps the text durably as the state of the task, `load` reads the latest one, `fill` makes 1,000 other
-//! tasks, `list` lists all tasks, `loads` lists them with their states. Each answers with the nanoseconds it took.
+//! `save TEXT` saves the text durably as the state of the task, `load` reads the latest one, `fill` creates 1,000 other
+//! tasks, `list` lists all tasks, `loads` lists them with their states. Each answers with its time in nanoseconds.
 
 use std::fs;
 use std::io::{BufRead, Write};
@@ -20,7 +20,7 @@ trait Contender {
     fn list(&mut self, whole: bool) -> Result<usize, Failure>;
 }
 
-/// The state that all contenders keep: about 2 KB of JSON, as a task has it.
+/// The state that all contenders save: about 2 KB of JSON, like a real task.
 fn state(note: &str) -> Result<TaskCheckpoint, Failure> {
     let text = fs::read_to_string(std::env::args().nth(3).unwrap_or_default())?;
     let document = agent_checkpoint::json::Document::from_text(text)?;
