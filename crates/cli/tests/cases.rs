@@ -1,4 +1,4 @@
-//! The binary over the project's cases: what each must give is in `expected.json`.
+//! Runs the binary on the project's cases. `expected.json` has the expected results.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,11 +53,11 @@ fn every_case_gives_what_is_expected() {
         let outcome = case["outcome"].as_str().unwrap();
         assert!(formats.get(format).is_ok(), "{format} is not spoken");
         judged.insert(format);
-        // Named, and detected.
+        // With the format named, and detected.
         for way in [vec!["--format", format, file], vec![file]] {
             let (code, report, errors) = validate(&way);
             if file.ends_with("top-level-list.json") && way.len() == 1 {
-                // Whole, and of no known format: no checkpoint.
+                // A complete text of no known format is no checkpoint.
                 assert_eq!(
                     (code, &report["error"]["code"]),
                     (Some(2), &Value::from("no-checkpoint"))
@@ -67,7 +67,7 @@ fn every_case_gives_what_is_expected() {
             }
             let verdict = &report[0];
             assert_eq!(verdict["file"], *file);
-            // Of what is corrupt the good part may tell the format; these paths do not tell it.
+            // For a corrupt file the readable part may show the format; these paths do not.
             if outcome != "corrupt" || way.len() == 2 || verdict["format"] != Value::Null {
                 assert_eq!(verdict["format"], *format, "{file}");
             }

@@ -1,4 +1,5 @@
-//! Runs every case of `tests/scenarios` through the real command. `tests/scenarios/README.md` has the form of a case.
+//! Runs every case of `tests/scenarios` with the real command. `tests/scenarios/README.md` describes the form of a
+//! case.
 
 #![cfg(unix)]
 #![allow(
@@ -32,7 +33,7 @@ enum Stream {
     Err,
 }
 
-/// What a command gave.
+/// The result of a command.
 struct Given {
     exit: Option<i32>,
     out: String,
@@ -96,7 +97,7 @@ fn parse(case: &str) -> Result<Vec<Step>, String> {
     }
 }
 
-/// What is wrong with what a command gave; nothing where all is as expected.
+/// The differences between the result of a command and the expected one.
 fn judge(step: &Step, given: &Given) -> Vec<String> {
     let mut wrong = Vec::new();
     if step.exit != given.exit {
@@ -159,7 +160,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What is wrong with a case, as a text; empty where all is as expected.
+/// The failures of a case as a text; empty if there are none.
 fn failures(case: &Path) -> String {
     let text = std::fs::read_to_string(case.join("case.txt")).unwrap();
     let name = case.file_name().unwrap().to_string_lossy();

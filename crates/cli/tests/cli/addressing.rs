@@ -1,4 +1,4 @@
-//! How a checkpoint is named.
+//! How a command line names a checkpoint.
 
 use crate::project::{EXAMPLE, Project, TASK};
 

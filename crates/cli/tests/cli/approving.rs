@@ -8,7 +8,7 @@ use crate::project::{Project, Run, TASK};
 
 const OF: [&str; 2] = ["--store", "t.json"];
 
-/// A command line of this verb for the deployment, which is a script of the shell.
+/// A command line of this verb for the deployment, which is a shell script.
 fn deploy<'a>(verb: &'a str, more: &[&'a str], script: &'a str) -> Vec<&'a str> {
     [&[verb, "deploy"], more, &OF, &["--", "sh", "-c", script]].concat()
 }
@@ -20,7 +20,7 @@ fn deployed(project: &Project) -> usize {
     fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// The lines that a run offers for a decision: of `approve` and of `deny`, as the words of a command line.
+/// The printed command for a decision (`approve` or `deny`), split into words.
 fn offered(run: &Run, verb: &str) -> Vec<String> {
     let line = run
         .err
@@ -77,7 +77,7 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     let shown = project.expect(0, &["show", "t.json"]);
     assert!(shown.out.contains("Approvals\n  - pending "), "{shown:?}");
 
-    // A person takes a line that was offered, and sees what was approved.
+    // A person runs a printed line, and sees what was approved.
     let words = offered(&waits, "approve");
     assert_eq!(words, offered(&shown, "approve"));
     let approved = take(&project, 0, &words);
@@ -106,7 +106,7 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     }
     assert_eq!(deployed(&project), 1);
     project.expect(4, &look);
-    // What took place is not asked for once more.
+    // An effect that took place is not asked for again.
     let again = project.expect(0, &deploy("ask", &[], DEPLOY));
     assert!(
         again.err.contains("no person is asked again") && again.out.starts_with("consumed "),
@@ -301,19 +301,20 @@ fn a_converted_checkpoint_has_the_approvals_of_its_task() {
     let run = [
         "approved", "deploy", "--store", "b.json", "--", "sh", "-c", DEPLOY,
     ];
-    // What is approved is approved once, and the checkpoint that was converted is there besides.
+    // An approval is used once, even though the converted checkpoint exists as well.
     let refused = project.expect(125, &run);
     assert!(refused.error().contains("ask anew"), "{refused:?}");
     project.expect(3, &deploy("approved", &[], DEPLOY));
     assert_eq!(deployed(&project), 1);
 }
 
-/// What ran without an approval, or with that of another command, is no answer to one that was approved.
+/// The result of a command without an approval, or with another command's approval, is never given as the result of an
+/// approved one.
 #[test]
 fn another_command_than_was_approved_gets_no_answer() {
     let project = Project::with("t.json", TASK);
     project.expect(0, &deploy("ask", &[], DEPLOY));
-    // Without its approval nothing runs under the id.
+    // Without its approval no command runs under this id.
     let without = project.expect(125, &deploy("once", &[], DEPLOY));
     assert!(
         without.error().contains("comes without its approval"),
@@ -333,8 +334,8 @@ fn another_command_than_was_approved_gets_no_answer() {
     assert_eq!(deployed(&project), 1);
 }
 
-/// Killed at any time, `ckpt approved` runs its command at most once for each approval; then it took place, is in doubt, or
-/// the approval is not used.
+/// If it is killed at any time, `ckpt approved` runs its command at most once for each approval. Then the effect took
+/// place, is in doubt, or the approval is unused.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_kill_at_any_time_runs_nothing_twice_and_nothing_that_is_not_approved() {
@@ -360,7 +361,7 @@ fn a_kill_at_any_time_runs_nothing_twice_and_nothing_that_is_not_approved() {
         std::thread::sleep(Duration::from_micros(500 + kill * 2_500));
         child.kill().unwrap();
         child.wait().unwrap();
-        // A command that may run goes on without `ckpt`, and is waited for.
+        // A command that was allowed to run continues without `ckpt`, so wait for it.
         let again = loop {
             let again = project.ckpt(&run);
             if !again.err.contains(" is at deploy ") {

@@ -1,4 +1,4 @@
-//! Input that cannot be used is left as it is, and told in one line.
+//! Unusable input is left unchanged and reported in one line.
 
 use crate::project::{Project, TASK};
 
@@ -174,7 +174,7 @@ fn a_link_is_followed_and_stays_a_link() {
 #[test]
 fn an_unreadable_path_is_told() {
     use std::os::unix::fs::PermissionsExt;
-    // A file where a folder should be is unreadable for everybody, also for root.
+    // A file in the place of a folder is unreadable for every user, even root.
     let project = Project::with("f", "");
     for arguments in verbs("f/t.json") {
         let run = project.expect(2, &arguments);
@@ -228,7 +228,7 @@ fn a_pipe_in_the_place_of_a_file_of_ours_is_not_waited_for() {
     assert!(project.read("t.json").contains("Make e"));
 }
 
-/// It cuts the file, and fills it again a moment later.
+/// The other program cuts the file, and writes it again a moment later.
 #[test]
 fn a_file_that_another_program_is_just_rewriting_is_not_called_corrupt() {
     let project = Project::new();
@@ -240,7 +240,7 @@ fn a_file_that_another_program_is_just_rewriting_is_not_called_corrupt() {
         &["show", "s/t.json"],
         &["status", "s", "--now", "2026-03-02T08:06:00Z"],
     ] {
-        // A machine that is busy elsewhere may take longer than a file counts as just being written.
+        // On a busy machine this may take longer than a file counts as just being written.
         let is_read = (0..5).any(|_| {
             std::fs::write(&path, &TASK[..TASK.len() / 2]).unwrap();
             std::thread::scope(|scope| {

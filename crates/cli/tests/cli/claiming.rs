@@ -14,7 +14,7 @@ fn while_a_claim_stands_only_its_fence_opens() {
     let claim = with(&["claim", "t.json", "--agent", "one"], &AT);
     let fence = project.expect(0, &claim).out;
     let fence = fence.trim_end();
-    // The same owner gets the same one.
+    // The same owner gets the same fence.
     assert_eq!(project.expect(0, &claim).out.trim_end(), fence);
 
     let other = project.expect(4, &with(&["claim", "t.json", "--agent", "two"], &AT));
@@ -67,7 +67,7 @@ fn who_was_taken_for_dead_does_not_write_again() {
         .out;
     let number = |text: &str| text.trim_end().parse::<u64>().unwrap();
     assert!(number(&taken) > number(&first));
-    // Also by a report that changes nothing: the step is in progress already.
+    // Even by a report that changes nothing: the step is already in progress.
     for words in [&["note", "late"][..], &["step", "start", "Make b"]] {
         let of = ["--store", "t.json", "--fence", first.trim_end()];
         let refused = project.expect(4, &[words, &of].concat());
@@ -101,7 +101,7 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_takes_the_task() {
             .contains("ran out at 2026-03-02T09:01:00Z; renew it"),
         "{late:?}"
     );
-    // With the fence that was shown, but not by another agent.
+    // With the right fence, but by another agent.
     let renew = ["claim", "t.json", "--renew", "--fence", fence.trim_end()];
     let other = project.expect(4, &[&renew[..], &["--agent", "two"]].concat());
     assert!(other.error().contains("the claim is of one"), "{other:?}");
@@ -141,7 +141,7 @@ fn slots_are_claimed_one_by_one_and_set_changes_none_that_another_holds() {
     assert_eq!(json["stands"], true);
     assert_eq!(json["slot"], "active");
 
-    // Two claims stand: each owner changes its own slot, and what is in none.
+    // Two claims are valid: each owner changes its own slot, and the rest of the file.
     let other = ["claim", file, "--slot", "top", "--agent", "two"];
     let other = project.expect(0, &other).out;
     let (one, two) = (fence.trim_end(), other.trim_end());
@@ -189,7 +189,7 @@ fn a_refusal_names_the_options_that_go_on() {
             assert!(run.error().contains(option), "{run:?}");
         }
     }
-    // The owner may have left out who it is.
+    // The caller may be the owner and have omitted its name.
     let run = project.ckpt(&with(&["resume", "t.json"], &AT));
     assert_eq!(run.code, 4, "{run:?}");
     for option in ["--agent and --session", "--fence", "--take-over"] {

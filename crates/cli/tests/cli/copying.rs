@@ -31,7 +31,7 @@ fn a_folder_is_copied_with_its_history_and_a_second_copy_changes_nothing() {
     let history = |folder| {
         let history = ["history", "--store", folder, "--key", "A", "--json"];
         let mut rows = project.expect(0, &history).json();
-        // The present one was written just now.
+        // The present state was written just now.
         rows[0]["saved"].take();
         rows
     };
@@ -163,7 +163,7 @@ fn what_is_refused_names_its_file_and_what_helps() {
     assert!(copied.err.contains(recover), "{copied:?}");
     project.expect(1, &["recover", "--store", "from", "--key", "B"]);
     project.expect(0, &["copy", "from", "to", "--include-claimed"]);
-    // Of a database the store and the key stand for the file.
+    // For a database the store and the key are printed instead of the file.
     project.expect(0, &["copy", "from", "sqlite:a.db", "--include-claimed"]);
     let note = ["note", "x", "--store", "sqlite:a.db", "--key", "B"];
     project.expect(0, &note);

@@ -1,4 +1,4 @@
-//! Checkpoints in a database: every verb works on them, or says why not.
+//! Checkpoints in a database: every verb works on them, or reports why not.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::server;
 
 const NOW: [&str; 2] = ["--now", "2026-03-02T09:00:00Z"];
 
-/// A project, and the key in a store of one kind where its task is.
+/// A project whose task is in one kind of store.
 struct Task {
     project: Project,
     /// The address of the store.
@@ -23,7 +23,7 @@ impl Task {
         Task { project, store }
     }
 
-    /// The same in a store of each kind that can be had here. None of them is there before.
+    /// A task in each kind of store that is available here. None of the stores exists yet.
     fn in_all() -> Vec<Task> {
         let project = || Project::with("src/a.rs", "a");
         let mut all = vec![Task::in_sqlite(project())];
@@ -50,7 +50,7 @@ impl Task {
         all
     }
 
-    /// The same, in which the task was begun.
+    /// The same stores, in each of which the task was begun.
     fn begun() -> Vec<Task> {
         let all = Task::in_all();
         for task in &all {
@@ -78,7 +78,7 @@ impl Task {
         self.project.expect(code, &self.on(words))
     }
 
-    /// A run on the checkpoint that must end so, and say this.
+    /// A run on the checkpoint that must end with this code and print this text.
     #[track_caller]
     fn says(&self, code: i32, words: &[&str], says: &str) -> Run {
         let run = self.run(code, words);
@@ -91,7 +91,7 @@ impl Task {
     }
 }
 
-/// The verbs that are tried below, and `copy`, which has tests of its own.
+/// The verbs that are tried below, and `copy`, which has separate tests.
 const TRIED: &[&str] = &[
     "approve",
     "approved",
@@ -153,7 +153,7 @@ const TRIED: &[&str] = &[
     "workstream",
 ];
 
-/// Those that are about no checkpoint.
+/// Verbs that work without a checkpoint.
 const WITHOUT_STORE: &[&str] = &["completions", "config", "guide", "init", "man", "schema"];
 
 #[test]
@@ -321,7 +321,7 @@ fn reports_are_kept_in(task: &Task) {
     );
     let two = lines.lines().next().unwrap();
     assert_eq!(project.ckpt_given(&batch, two).code, 0);
-    // What this format lacks.
+    // Operations that this format lacks.
     for words in [
         &["pause"][..],
         &["stage", "1"],
@@ -445,7 +445,7 @@ fn changes_work_in(task: &Task) {
 
     task.says(4, &["archive"], "not complete");
     task.says(0, &["archive", "--as", "crashed"], "archived as entry");
-    // The history has it, for good, and no recovery goes back to it.
+    // It stays in the history forever, and no recovery uses it.
     let gone = "there is no checkpoint here now; the history has states of a task that ended";
     task.says(2, &["show"], gone);
     task.says(3, &["recover"], "are of tasks that ended before");
@@ -581,7 +581,7 @@ fn a_change_of_nothing_makes_no_store() {
             let run = task.says(2, words, "begin in it with `ckpt start`");
             assert_eq!(run.error().split(": ").next(), Some(task.store.as_str()));
         }
-        // Nor did that make one.
+        // That did not create a checkpoint either.
         task.says(2, &["note", "x"], "begin in it with `ckpt start`");
         task.run(0, &["claim", "--agent", "dev"]);
         task.says(2, &["note", "x"], "there is no checkpoint here");
@@ -654,7 +654,7 @@ fn what_s3_refuses_is_said_without_the_secret() {
 #[test]
 fn no_password_is_printed() {
     let project = Project::new();
-    // Of a kind that is not known, and of a server that is not there.
+    // An unknown kind of address, and a server that does not exist.
     for address in [
         "db://me:hunter2@host/x",
         "postgres://me:hunter2@127.0.0.1:1/x",
@@ -683,7 +683,7 @@ fn shows_no_password(project: &Project, address: &str) {
     assert!(!status.err.contains("hunter2"), "{status:?}");
 }
 
-/// An agent is killed, and another goes on with its work: all of it in the database.
+/// An agent is killed, and another continues its work, all in the database.
 #[cfg(unix)]
 #[test]
 fn a_killed_agents_work_is_taken_over() {
@@ -723,7 +723,7 @@ fn a_killed_agents_work_is_taken_over() {
         resumed.err.contains("Make b"),
         "begun, and how far is a question: {resumed:?}"
     );
-    // What the first agent may still have in flight does not go through.
+    // A late report of the first agent is refused.
     let late = run(4, &[&["step", "done", "--current"], &one[..]].concat());
     assert!(late.error().contains("two"), "{late:?}");
     run(0, &[&["step", "done", "--current"], &with[..]].concat());

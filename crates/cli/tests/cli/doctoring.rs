@@ -41,7 +41,7 @@ fn only(project: &Project, code: i32) -> (String, String, Option<String>) {
     all.remove(0)
 }
 
-/// A command as it was printed.
+/// Runs a command exactly as it was printed.
 fn run(project: &Project, command: &str) -> Run {
     let output = Command::new("sh")
         .args(["-c", command])
@@ -59,7 +59,7 @@ fn run(project: &Project, command: &str) -> Run {
     }
 }
 
-/// The finding is there, its command works, and it is gone after that.
+/// Checks that the finding is reported, that its command works, and that the finding is gone afterwards.
 #[track_caller]
 fn is_mended(project: &Project, code: i32, kind: &str, place: &str, command: &str) {
     let found = only(project, code);
@@ -158,7 +158,7 @@ fn what_lies_beside_checkpoints_that_are_gone_is_found() {
     assert_eq!(forgotten.code, 0, "{forgotten:?}");
     healthy(&project);
 
-    // What was archived has its states on purpose.
+    // An archived checkpoint keeps its states on purpose.
     let project = self::project();
     project.expect(
         0,
@@ -228,7 +228,7 @@ fn files_of_killed_writers_are_removed_by_fix_and_no_others() {
             file.set_modified(old).unwrap();
         }
     }
-    // What lies behind a link is not ours.
+    // Anything behind a link is not ours.
     let name = ".agent-checkpoint-abcdefghijk5.tmp";
     let elsewhere = Project::with(name, "x");
     let file = File::options()
@@ -326,7 +326,7 @@ fn our_folder_in_git_is_found() {
     let git = "git init -q . && git add -A";
     assert_eq!(run(&project, git).code, 0);
     healthy(&project);
-    // By mistake, also what our folder ignores.
+    // By mistake, including files that our folder ignores.
     assert_eq!(
         run(&project, "git add -f checkpoints/.agent-checkpoint").code,
         0
@@ -341,7 +341,7 @@ fn our_folder_in_git_is_found() {
     );
 }
 
-/// Each input of the project's cases: it is judged as expected, and each command that is printed works as it stands.
+/// Each input of the project's cases is judged as expected, and each printed command works unchanged.
 #[test]
 fn every_case_has_the_findings_that_are_expected() {
     let cases = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");

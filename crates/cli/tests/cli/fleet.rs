@@ -50,7 +50,7 @@ fn the_gravest_of_all_files_wins() {
     let run = project.expect(3, &["status", ".", "--now", NOW]);
     assert!(run.out.contains("stalled") && run.out.contains("corrupt"));
     assert!(run.error().contains("secondary_b.json") && run.error().contains("truncated"));
-    // A folder that is not there is graver; what is there is shown all the same.
+    // A missing folder is graver; the others are shown anyway.
     let run = project.expect(2, &["status", ".", "nowhere", "--now", NOW]);
     assert!(run.out.contains("Secondary-A"));
     assert!(run.err.contains("ckpt: nowhere: "), "{}", run.err);
@@ -71,7 +71,7 @@ fn a_plan_that_is_not_there_is_no_task() {
             "{run:?}"
         );
     }
-    // Names of tasks that look a little like it.
+    // Task names that look a little like files.
     for task in ["T1.5", "a/b", "folder", "v2.media@painter"] {
         let run = project.expect(0, &["status", ".", "--planned", task]);
         let name = task.split('@').next().unwrap();
@@ -123,7 +123,7 @@ fn what_is_expected_and_planned_is_shown() {
             "{line}"
         );
     }
-    // A planned task alone is nothing to look at.
+    // A planned task alone needs no attention.
     project.expect(0, &["status", ".", "--now", NOW, "--planned", "T9"]);
     project.write("bad.json", "{}");
     let run = project.expect(2, &["status", ".", "--planned", "bad.json"]);
@@ -166,7 +166,7 @@ fn the_ways_to_show_it() {
         run.out
             .contains("CHECKPOINT WARNING - No Update in 35 Minutes")
     );
-    // Judged by the thresholds that are given.
+    // Judged by the given thresholds.
     project.expect(0, &["status", ".", "--now", NOW, "--late", "36m"]);
     let run = project.expect(1, &["status", ".", "--now", NOW, "--stalled", "35m"]);
     assert!(run.out.contains("stalled"));
@@ -311,7 +311,7 @@ fn a_heartbeat_makes_an_agent_active_again() {
     project.expect(1, &["status", ".", "--now", NOW]);
     project.expect(0, &[&["heartbeat"], &store[..]].concat());
     project.expect(0, &["status", ".", "--now", NOW]);
-    // A sign of life is no progress where the format tells them apart.
+    // A heartbeat is no progress in a format that has both.
     let site = r#"{"checkpoint_id":"x","agent":"media","task_id":"T1","status":"in_progress",
         "started_at":"2026-03-02T05:00:00Z","updated_at":"2026-03-02T06:10:00Z"}"#;
     let project = Project::with("progress/checkpoints/media-T1.json", site);
@@ -351,7 +351,7 @@ impl Watch {
         Watch { child, lines }
     }
 
-    /// The next line that has this text.
+    /// Waits for a line with this text.
     #[track_caller]
     fn expect(&self, text: &str) -> String {
         loop {
@@ -421,7 +421,7 @@ fn a_watch_is_told_of_changes_by_the_database() {
     project.expect(0, &[&["start", "--plan", "Make a"][..], &on].concat());
     let watch = Watch::begin(&project, &[&store, "--every", "10m"]);
     watch.expect("1 row: 1 active");
-    // Until it listens nothing is heard; then it looks once.
+    // Wait until it listens; before that it gets no notices.
     let sql = "SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN %'";
     let began = std::time::Instant::now();
     while cluster.client().query(sql, &[&name]).unwrap().is_empty() {
@@ -438,11 +438,11 @@ fn a_watch_is_told_of_changes_by_the_database() {
 #[test]
 fn a_watch_is_told_of_changes_by_the_system() {
     let project = one("IN_PROGRESS", "08:00:00");
-    // Looking alone would take longer than the test waits.
+    // Periodic scans alone would take longer than the test waits.
     let watch = Watch::begin(&project, &["--now", NOW, "--every", "10m", "--json"]);
     let first = watch.expect("\"rows\"");
     assert!(first.contains("\"verdict\":\"active\""));
-    // The folders are followed from now on, or a moment later.
+    // The folders are watched from now on, or a moment later.
     std::thread::sleep(Duration::from_millis(500));
     project.write(
         "agent_checkpoints/secondary_a.json",
@@ -454,7 +454,7 @@ fn a_watch_is_told_of_changes_by_the_system() {
     assert!(event["message"].as_str().unwrap().contains("STALE AGENT"));
 }
 
-/// Nothing happens any more that it would have to print.
+/// No more events come that it would print.
 #[cfg(unix)]
 #[test]
 fn a_watch_ends_with_its_reader_and_when_it_is_interrupted() {
@@ -514,7 +514,7 @@ fn a_folder_that_cannot_be_read_is_told_with_the_reason_and_one_advice() {
     );
 }
 
-/// Nothing of the text is left, and its name is no protocol's: only the history has its format.
+/// Nothing of the text is left, and its name belongs to no protocol. Only the history shows its format.
 #[test]
 fn a_damaged_file_that_only_its_history_identifies_is_a_row() {
     let project = Project::new();

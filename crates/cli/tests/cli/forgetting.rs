@@ -1,8 +1,8 @@
-//! What is removed for good: one task, and all that were kept for long enough.
+//! Forgetting for good: one task, and all tasks that are old enough.
 
 use crate::project::{EXAMPLE, Project};
 
-/// Begins a task at a time, and completes it if that is wanted.
+/// Begins a task at this time, and completes it if `is_complete`.
 fn begun(project: &Project, store: &str, key: &str, at: &str, is_complete: bool) {
     let on = ["--store", store, "--key", key, "--now", at];
     let start = ["start", "--agent", "dev", "--plan", "one"];
@@ -68,7 +68,7 @@ fn a_damaged_checkpoint_without_a_history_is_forgotten_by_its_key() {
     project.expect(0, &[&["forget"][..], &on].concat());
     project.expect(0, &[&["forget", "--apply"][..], &on].concat());
     assert!(!project.path("c/A.json").exists() && project.path("c/B.json").exists());
-    // By its file alone it may be a host file.
+    // Given only the file, it may be a host file.
     let file = project.expect(3, &["forget", "--apply", "c/B.json"]);
     assert!(file.error().contains("--format"), "{file:?}");
 
@@ -119,7 +119,7 @@ fn what_was_kept_for_long_enough_is_forgotten_and_nothing_else() {
                 .contains("complete, last changed 2026-01-01T00:00:00Z"),
             "{dry:?}"
         );
-        // Of these the last changed one is spared.
+        // The one that was changed last is spared.
         let told = forget(
             0,
             &["--ended", "30days", "--keep", "1", "--apply", "--json"],

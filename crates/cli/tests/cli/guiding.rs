@@ -4,7 +4,7 @@ use agent_checkpoint::formats::Formats;
 
 use crate::project::Project;
 
-/// The formats, and the file that the page's example is first put into where its pipeline would write it.
+/// The formats, and the file to which the page's example is first written where its pipeline would write it.
 const PAGES: [(&str, Option<&str>); 7] = [
     ("task", None),
     ("builder-state", None),
@@ -63,7 +63,7 @@ fn every_command_of_a_guide_does_what_the_page_says() {
         let project = Project::new();
         if let Some(file) = file {
             project.write(file, blocks(page, "json")[0]);
-            // The files that the examples name were made before they were saved.
+            // The files in the examples were written before the checkpoint was saved.
             project.write_at("db/schema.sql", "2026-03-02T07:00:00Z");
         }
         for made in ["src/toggle.tsx", "src/shop.ts", "out/post-01.md"] {

@@ -1,4 +1,4 @@
-//! `examples/shell-agent.sh`: two agents in shell, the first of which is killed.
+//! `examples/shell-agent.sh`: two shell agents, the first of which is killed.
 #![cfg(unix)]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::project::{Project, path_with_ckpt};
 
-/// What the finished task has written.
+/// The page that the finished task has written.
 const PAGE: &str = "<html><head><title>Page</title></head>\n<body>\n<p>one</p>\n<p>two</p>\n<p>three</p>\n\
                     </body>\n</html>\n";
 
@@ -51,12 +51,12 @@ fn a_killed_shell_agents_task_is_finished_by_another() {
         assert!(first.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Only the agent itself: nothing that it started may go on writing.
+    // Kill only the agent itself. No process that it started may continue writing.
     first.kill().unwrap();
     assert_eq!(first.wait().unwrap().signal(), Some(9));
     assert_ne!(project.read("page.html"), PAGE);
 
-    // Its claim still stands: who does not know that it is dead is kept out.
+    // Its claim is still valid and keeps out an agent that does not know that the owner is dead.
     let refused = shell_agent(&project, "agent-two").output().unwrap();
     assert_eq!(refused.status.code(), Some(4), "{refused:?}");
     let words = String::from_utf8(refused.stderr).unwrap();
@@ -90,7 +90,7 @@ fn a_killed_shell_agents_task_is_finished_by_another() {
     assert_eq!(handoff["agent"], "agent-two");
     assert_eq!(handoff["previous_agents"][0], "agent-one");
     assert_eq!(handoff["done"].as_array().unwrap().len(), 3);
-    // A third one finds nothing to do, and the claim is free.
+    // A third agent finds nothing to do, and the claim is released.
     let third = shell_agent(&project, "agent-three").output().unwrap();
     assert!(third.status.success(), "{third:?}");
 }

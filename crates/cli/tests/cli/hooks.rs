@@ -1,5 +1,5 @@
-//! `ckpt hook`, with what the agents send: `tests/hooks` has payloads as they document them, each with its source and
-//! the date at which that was read.
+//! `ckpt hook` with the agents' input: `tests/hooks` has payloads as they document them, each with its source and the
+//! date at which it was read.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::project::{Project, Run, TASK};
 
 const AT: &str = "2026-03-02T09:00:00Z";
 
-/// What an agent sends in a project, which is `/project` in the files.
+/// The input of an agent in a project, which the files call `/project`.
 fn payload(project: &Project, name: &str) -> Value {
     let path = format!("{}/tests/hooks/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(path).unwrap();
@@ -31,7 +31,7 @@ fn payload(project: &Project, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The hook of an event, run where no project is.
+/// Runs the hook of an event outside of any project.
 fn send(project: &Project, payload: &Value) -> Run {
     let event = payload["hook_event_name"].as_str().unwrap();
     let run = project.ckpt_given(&["hook", event, "--now", AT], payload.to_string());
@@ -43,7 +43,7 @@ fn hook(project: &Project, name: &str) -> Run {
     send(project, &payload(project, name))
 }
 
-/// One that has nothing to say.
+/// Checks that a run printed nothing.
 #[track_caller]
 fn silent(run: &Run) {
     assert_eq!(
@@ -63,7 +63,7 @@ fn message(run: &Run) -> String {
     text
 }
 
-/// A project whose task is in the store of its `ckpt.toml`.
+/// A project whose `ckpt.toml` names the store of its task.
 fn project() -> Project {
     let project = Project::with("ckpt.toml", "store = \"checkpoints\"\nroot = \".\"\n");
     project.write("checkpoints/US-003.json", TASK);
@@ -71,7 +71,7 @@ fn project() -> Project {
     project
 }
 
-/// A task with nothing left.
+/// A task with no step left.
 fn complete_task() -> String {
     let current = r#"{ "description": "Make b", "startedAt": "2026-03-02T08:05:00Z" }"#;
     let task = TASK.replace(current, "null");
@@ -171,14 +171,14 @@ fn where_no_checkpoint_is_to_go_on_with_nothing_is_said() {
             silent(&hook(project, name));
         }
     }
-    // Also where it is named.
+    // Even if it is named.
     for name in ["claude-session-start", "claude-stop"] {
         let payload = payload(&complete, name);
         let event = payload["hook_event_name"].as_str().unwrap();
         let words = ["hook", event, "--store", "checkpoints", "--key", "US-003"];
         silent(&complete.ckpt_given(&words, payload.to_string()));
     }
-    // An event that is not known does nothing.
+    // An unknown event does nothing.
     let project = project();
     let before = project.read(FILE);
     let words = ["hook", "PermissionRequest"];
@@ -194,7 +194,7 @@ fn edited_files_join_the_note_of_the_current_step() {
     let mut edit = payload(&project, "claude-post-tool-use");
     silent(&send(&project, &edit));
     assert_eq!(note(&project), "[edited: src/toggle.tsx]");
-    // The same once more writes nothing.
+    // The same event again writes nothing.
     let before = project.read(FILE);
     silent(&send(&project, &edit));
     silent(&hook(&project, "gemini-after-tool"));
@@ -215,7 +215,7 @@ fn edited_files_join_the_note_of_the_current_step() {
     let edited = "half done [edited: src/new.rs, src/b.rs, src/a.rs, src/gone.rs]";
     assert_eq!(note(&project), edited);
 
-    // What is no source of the project, or was not changed.
+    // Files that are no sources of the project, or were not changed.
     let before = project.read(FILE);
     let own = project.path(FILE);
     for path in ["/etc/passwd", "node_modules/x.js", own.to_str().unwrap()] {
@@ -267,7 +267,7 @@ fn a_format_with_files_of_its_own_gets_the_edited_ones_there() {
             "Secondary-A",
         ],
     );
-    // It is the only one, and of another session.
+    // It is the only checkpoint, but belongs to another session.
     let before = project.read("agents/secondary_a.json");
     for name in ["codex-post-tool-use", "codex-pre-compact", "codex-stop"] {
         silent(&hook(&project, name));
@@ -278,7 +278,7 @@ fn a_format_with_files_of_its_own_gets_the_edited_ones_there() {
     let text: Value = serde_json::from_str(&project.read("agents/secondary_a.json")).unwrap();
     let files = json!(["src/new.rs", "src/b.rs", "src/a.rs", "src/gone.rs"]);
     assert_eq!(text["files_modified"], files);
-    // The session is that of the agent.
+    // The session is the agent's.
     assert_eq!(text["session_id"], "019a-codex");
 }
 
@@ -310,7 +310,7 @@ fn the_end_of_a_turn_is_stamped_and_tells_what_no_step_was_reported_of() {
         silent(&hook(&project, name));
         let saved = shown(&project, FILE);
         assert_eq!(saved["updated_at"], AT, "{name}");
-        // What the agent edited, and what changed besides.
+        // One file that the agent edited, and one that changed otherwise.
         silent(&hook(&project, "claude-post-tool-use"));
         project.write("src/a.rs", "other");
         let said = message(&hook(&project, name));
@@ -384,7 +384,7 @@ fn a_failure_is_a_message_and_never_an_exit_code() {
             "{said}"
         );
     }
-    // One for each edit would be too many.
+    // One message per edit would be too many.
     let run = hook(&corrupt, "claude-post-tool-use");
     assert_eq!((run.code, run.out.as_str()), (0, ""));
     assert!(run.error().contains(FILE), "{run:?}");
@@ -425,12 +425,12 @@ fn a_failure_is_a_message_and_never_an_exit_code() {
         let said = message(&run);
         assert!(said.contains(expected), "{words:?}: {said}");
     }
-    // What is JSON and no object is of no folder.
+    // JSON without an object names no folder.
     for input in ["7", "null", "[]", "{}", r#"{"cwd": 7, "session_id": []}"#] {
         let run = good.ckpt_given(&["hook", "Stop"], input);
         assert_eq!(run.code, 0, "{run:?}");
     }
-    // A word of another verb does not make it one.
+    // The word `hook` as an argument of another verb does not count.
     good.expect(2, &["step", "add", "hook", "--nonsense"]);
     good.expect(2, &["hooks", "Stop"]);
 }
@@ -454,7 +454,7 @@ fn a_lock_is_waited_for_less_than_two_seconds() {
     assert!(expected.contains(&took), "{took:?}");
 }
 
-/// The prompt that a session of the project begins with.
+/// The prompt with which a session of the project begins.
 #[track_caller]
 fn prompt(project: &Project) -> String {
     let answer = hook(project, "claude-session-start").json();
@@ -462,7 +462,7 @@ fn prompt(project: &Project) -> String {
     context.as_str().unwrap().to_owned()
 }
 
-/// Claims the task of a project for a session, and gives the fence.
+/// Claims the task of a project for a session, and returns the fence.
 #[track_caller]
 fn claim(project: &Project, session: &str) -> String {
     let words = ["claim", "--store", "checkpoints", "--key", "US-003"];

@@ -1,5 +1,5 @@
-//! A strict reader of the HTML that `ckpt report` writes: every element is closed in order, every attribute is quoted, and
-//! no name is unknown. What it takes is read by every browser in the same way.
+//! A strict parser for the HTML of `ckpt report`: every element is closed in order, every attribute is quoted, and no
+//! name is unknown. Every browser reads such HTML in the same way.
 
 /// An element, or a text.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct Node {
     text: String,
 }
 
-/// The elements that have no end.
+/// Elements without an end tag.
 const VOID: [&str; 1] = ["meta"];
 
 pub(crate) fn parse(page: &str) -> Node {
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// All that can be read in it, but for the style.
+    /// All visible text in it, without the style.
     pub(crate) fn text(&self) -> String {
         if self.name == "style" {
             return String::new();
@@ -120,7 +120,7 @@ impl Node {
         format!("{}{}", self.text, children.collect::<String>())
     }
 
-    /// The elements of this name in it, in order.
+    /// The elements with this name in it, in order.
     pub(crate) fn all(&self, name: &str) -> Vec<&Node> {
         let mut found = Vec::new();
         for child in &self.children {

@@ -1,6 +1,7 @@
-//! The page of `ckpt report` in Chromium: nothing is refused, asked for, cut off or hard to read.
+//! The page of `ckpt report` in Chromium: the browser refuses nothing, the page requests nothing, and no text is cut
+//! off or hard to read.
 //!
-//! `UPDATE_SCREENSHOTS=1` makes the pictures of docs/cli.md anew.
+//! `UPDATE_SCREENSHOTS=1` updates the pictures of docs/cli.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::html::parse;
 use crate::project::Project;
 use crate::reporting_html::{HOSTILE, fleet, hostile, report, whole};
 
-/// The browser. In CI it must be there.
+/// The browser, which must be installed in CI.
 fn browser() -> Option<&'static str> {
     let is_there = |name: &&&str| {
         let mut command = Command::new(name);
@@ -23,7 +24,7 @@ fn browser() -> Option<&'static str> {
             .stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    // The one whose window may be as narrow as that of a phone.
+    // Only this browser can have a window as narrow as a phone's.
     let names = ["chromium-headless-shell", "chrome-headless-shell"];
     let found = names.iter().find(is_there).copied();
     assert!(
@@ -31,23 +32,23 @@ fn browser() -> Option<&'static str> {
         "chromium-headless-shell is not installed, which CI needs"
     );
     if found.is_none() {
-        // Past the capture of passing tests.
+        // Written directly, because the test harness hides the output of passing tests.
         let line = "SKIPPED tests of the page of `ckpt report` in a browser (chromium-headless-shell is not installed)\n";
         let _seen = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
     }
     found
 }
 
-/// What a run of the browser left.
+/// The result of a run of the browser.
 struct Visit {
-    /// The document after it was loaded.
+    /// The document after loading.
     dom: String,
-    /// What the browser itself says.
+    /// The log of the browser.
     log: String,
 }
 
 impl Visit {
-    /// What the page made the browser say or ask for.
+    /// Log lines that the page caused.
     fn complaints(&self) -> Vec<&str> {
         let is_of_page = |line: &&str| {
             ["CONSOLE", "Refused to", "net::", "net_error"]
@@ -68,7 +69,7 @@ const PHONE: [&str; 2] = [
     "--window-size=390,844",
 ];
 
-/// Opens a page in a browser that nobody used before. All it would ask a network for goes to a port that is closed.
+/// Opens a page with a new browser profile. All network requests go to a closed port.
 fn visit(browser: &str, page: &Path, fragment: &str, more: &[&str]) -> Visit {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);
@@ -127,7 +128,7 @@ fn visit(browser: &str, page: &Path, fragment: &str, more: &[&str]) -> Visit {
     }
 }
 
-/// What the page looks like in numbers: a copy of it without a policy has a script that measures.
+/// Measurements of the page, taken by a script in a copy of the page without its policy.
 fn measure(browser: &str, project: &Project, page: &str, how: &[&str]) -> Value {
     let policy = page
         .lines()
@@ -184,7 +185,7 @@ fn the_page_is_shown_as_it_is_written_and_asks_for_nothing() {
             .for_each(|names| names.retain(|name| !name.is_empty()));
         assert_eq!(names[0], names[1]);
         if !link.is_empty() {
-            // The second task is closed until somebody asks for it.
+            // The second task is collapsed until it is opened.
             let is_open =
                 |page: &crate::html::Node| page.all("details")[1].attribute("open").is_some();
             assert!(!is_open(&written) && is_open(&dom), "a link opens its task");

@@ -71,7 +71,7 @@ fn the_fleet_shows_who_waits_and_who_is_due() {
         table.contains("3 late") || table.contains("stalled"),
         "{table}"
     );
-    // Before its time it is not late, and the silent one is.
+    // Before its time the waiting agent is not late, but the silent one is.
     let table = project
         .expect(1, &at(&["status", "."], "2026-03-02T09:45:00Z"))
         .out;
@@ -106,7 +106,7 @@ fn the_fleet_shows_who_waits_and_who_is_due() {
         !text.contains("c.json") && text.contains("a.json: verify:"),
         "{text}"
     );
-    // Only one that waits: nobody has to look.
+    // Only a waiting task: it needs no attention.
     let alone = Project::with("a.json", TASK);
     alone.expect(0, &at(&of("a.json", &["--until", UNTIL]), AT));
     alone.expect(0, &at(&["status", "."], "2026-03-02T09:45:00Z"));
@@ -142,7 +142,7 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
         project.expect(0, &words).out.trim().to_owned()
     };
     claim("ann");
-    // Ordinary claims count nothing.
+    // Ordinary claims do not count as attempts.
     let ledger = ".agent-checkpoint/ledger/t.json.jsonl";
     assert!(!project.path(ledger).exists());
     for agent in ["bob", "cyd"] {
@@ -150,7 +150,7 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
     }
     let fence = claim("dan");
     assert_eq!(project.read(ledger).lines().count(), 3);
-    // The third attempt is under way.
+    // The third attempt is running.
     let own = ["resume", "t.json", "--agent", "dan", "--fence", &fence];
     let under_way = project.ckpt(&own);
     assert!(under_way.code < 4, "{under_way:?}");
@@ -166,7 +166,7 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
         ),
         "{refused:?}"
     );
-    // The message has the next step.
+    // The message names the next step.
     assert!(
         refused.err.contains("--reset-attempts") && !refused.err.contains("another task"),
         "{refused:?}"

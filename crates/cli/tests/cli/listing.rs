@@ -2,7 +2,7 @@
 
 use crate::project::{EXAMPLE, Project, TASK};
 
-/// The lines that are printed, each as its columns.
+/// The printed lines, each as its columns.
 fn listed(project: &Project, words: &[&str]) -> Vec<Vec<String>> {
     rows_of(&project.expect(0, &[&["list"], words].concat()).out)
 }
@@ -41,7 +41,7 @@ fn a_folder_of_several_formats_is_listed_by_key() {
         "c/cut.json",
         "{\"schemaVersion\": 1, \"phase\": \"planning\", \"completedSteps\": [",
     );
-    // What is damaged is listed, and says so by the exit code.
+    // A damaged checkpoint is listed, and the exit code reports it.
     let rows = rows_of(&project.expect(3, &["list", "c"]).out);
     assert_eq!(
         rows,
@@ -54,7 +54,7 @@ fn a_folder_of_several_formats_is_listed_by_key() {
             row(&["media-T1", "sitebuilder", "c/media-T1.json"]),
         ]
     );
-    // Each key names the file that stands beside it.
+    // Each key leads to the file in the same row.
     for row in rows.iter().filter(|row| row[0] != "cut") {
         let shown = ["show", "--json", "--store", "c", "--key", &row[0]];
         let shown = project.ckpt(&shown).json();
@@ -105,7 +105,7 @@ fn what_cannot_be_listed_says_why() {
         let run = project.expect(2, words);
         assert!(run.error().contains(says), "{words:?}: {run:?}");
     }
-    // A claim is no checkpoint.
+    // A claim alone is no checkpoint.
     project.expect(
         0,
         &["claim", "--store", "c", "--key", "US-2", "--agent", "dev"],

@@ -1,4 +1,4 @@
-//! The real binary in folders of its own.
+//! Tests of the real binary in temporary folders.
 
 #![allow(
     clippy::unwrap_used,

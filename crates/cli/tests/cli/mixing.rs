@@ -1,4 +1,4 @@
-//! `ckpt` and programs that link the library, at one checkpoint at once.
+//! `ckpt` and programs that link the library, on one checkpoint at the same time.
 
 use std::thread;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn block_again_and_again(tasks: &Checkpoints<TaskCheckpoint>, key: &Key, who: &s
     }
 }
 
-/// Whether everything that everybody reported is there once, each one's in its order.
+/// Asserts that every report of every writer is there once, in the order of its writer.
 fn assert_whole(blockers: &[String], who: &[&str]) {
     assert_eq!(blockers.len(), who.len() * EACH, "{blockers:?}");
     for who in who {
@@ -58,7 +58,7 @@ fn what_the_library_and_ckpt_report_at_once_is_all_there() {
                 for n in 0..EACH {
                     let line = format!("{who} {n}");
                     project.expect(0, &["block", &line, "--store", "t.json", "--fence", fence]);
-                    // Whoever shows no fence is kept out all the while.
+                    // A writer without a fence is kept out all the time.
                     project.expect(4, &["block", "late", "--store", "t.json"]);
                 }
             });
@@ -70,7 +70,7 @@ fn what_the_library_and_ckpt_report_at_once_is_all_there() {
     });
     let blockers = tasks.get(&key).unwrap().checkpoint.blockers;
     assert_whole(&blockers, &["ckpt-a", "ckpt-b", "library-a", "library-b"]);
-    // And what neither knows is as it was, to the byte.
+    // Members that neither side knows are unchanged, byte for byte.
     assert!(
         project
             .read("t.json")
@@ -107,7 +107,8 @@ fn a_slot_that_ckpt_changes_and_one_that_the_library_changes_are_both_whole() {
     );
 }
 
-/// `--expect` of `ckpt` and [`Expect::Revision`] of the library are one: of two that read the same, one wins.
+/// `--expect` of `ckpt` and [`Expect::Revision`] of the library are the same: if two read one revision, one of them
+/// wins.
 #[test]
 fn of_ckpt_and_the_library_that_expect_one_revision_one_wins() {
     let project = Project::with("t.json", TASK);
@@ -125,7 +126,7 @@ fn of_ckpt_and_the_library_that_expect_one_revision_one_wins() {
                 assert!([0, 5].contains(&run.code), "{run:?}");
                 run.code == 0
             });
-            // Sometimes the one is first, sometimes the other.
+            // Let either side come first.
             thread::sleep(Duration::from_micros(500 * round));
             let mut document = stored.document.clone();
             document

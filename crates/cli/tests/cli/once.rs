@@ -10,7 +10,7 @@ use crate::project::{Project, TASK, path_with_ckpt};
 
 const OF: [&str; 2] = ["--store", "t.json"];
 
-/// The command line that runs a script of the shell once.
+/// The command line that runs a shell script once.
 fn once<'a>(more: &[&'a str], script: &'a str) -> Vec<&'a str> {
     [&["once", "mail"], more, &OF, &["--", "sh", "-c", script]].concat()
 }
@@ -33,7 +33,7 @@ fn a_command_runs_once_and_its_output_and_code_come_again() {
         assert!(run.out == "sent\n" && more.starts_with(told), "{run:?}");
     }
     assert_eq!(sent(&project), 1);
-    // The checkpoint is as it was: no format has a member for this.
+    // The checkpoint is unchanged: no format has a member for this.
     assert_eq!(project.read("t.json"), TASK);
     let list = project.expect(0, &["effects", "t.json"]).out;
     assert!(
@@ -115,7 +115,7 @@ fn a_check_finds_out_and_one_that_cannot_leaves_the_doubt() {
     let project = Project::with("t.json", TASK);
     let check = ["--check", "echo looking; test -s outbox"];
     project.expect(137, &once(&check, "kill -9 $$"));
-    // It did not take place, so it runs again; and is killed again, after it took place.
+    // It did not take place, so it runs again. It is killed again, now after it took place.
     let run = project.expect(137, &once(&check, "echo sent >> outbox; kill -9 $$"));
     assert!(run.out.is_empty() && run.err.contains("looking"), "{run:?}");
     let unclear = project.expect(125, &once(&["--check", "exit 2"], SEND));
@@ -204,7 +204,7 @@ fn a_converted_checkpoint_has_the_effects_of_its_task() {
         let again = ["once", "mail", "--store", out, "--", "sh", "-c", SEND];
         assert_eq!(project.expect(3, &again).out, "sent\n");
     }
-    // One that was killed before the file was there goes on.
+    // A conversion that was killed before it wrote the file can be repeated.
     std::fs::remove_file(project.path("s.json")).unwrap();
     let convert = [
         "convert",
@@ -249,7 +249,7 @@ fn long_output_and_what_stays_in_the_background_keep_no_end_from_being_recorded(
     assert_eq!(project.expect(0, &serve).out, "up\n");
 }
 
-/// A loop of the shell whose `ckpt` is killed at any time: with what is counted outside, the mail is never sent twice.
+/// A shell loop whose `ckpt` is killed at any time: by the count outside, the mail is never sent twice.
 #[cfg(target_os = "linux")]
 #[test]
 fn in_a_loop_of_the_shell_a_kill_at_any_time_sends_nothing_twice() {
@@ -276,7 +276,7 @@ fn in_a_loop_of_the_shell_a_kill_at_any_time_sends_nothing_twice() {
         .unwrap();
     for kill in 0..kills {
         std::thread::sleep(Duration::from_micros(5_000 + kill * 79_193 % 400_000));
-        // Only `ckpt` itself, not the command that it runs.
+        // Kill only `ckpt` itself, not the command that it runs.
         let found = children_of(shell.id());
         for id in found {
             let status = Command::new("kill").args(["-9", &id.to_string()]).status();

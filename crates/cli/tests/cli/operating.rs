@@ -1,4 +1,4 @@
-//! What an agent reports beside steps and decisions.
+//! Reports other than steps and decisions.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn the_next_step_begins_and_is_printed_alone() {
     let ckpt = |words: &[&'static str]| [words, &of].concat();
     project.expect(0, &ckpt(&["start", "--agent", "one", "--plan", "a b", "c"]));
     let begin = ckpt(&["step", "start"]);
-    // Also the one that is in progress, as after a kill.
+    // Even the one in progress, as after a kill.
     for _ in 0..2 {
         assert_eq!(project.expect(0, &begin).out, "a b\n");
     }

@@ -1,4 +1,4 @@
-//! Earlier states of a checkpoint, and going on from a damaged one.
+//! Earlier states of a checkpoint, and recovery from a damaged one.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn every_state_that_a_change_replaced_can_be_listed_compared_and_brought_back() 
     );
     project.expect(0, &["restore", "t.json", "--entry", "1"]);
     assert_eq!(project.read("t.json"), TASK);
-    // A revision is a name too, and what was there is an entry.
+    // A revision is accepted, too, and the replaced state becomes an entry.
     let before = rows[0]["revision"].as_str().unwrap();
     project.expect(0, &["restore", "t.json", "--entry", &before[..19]]);
     assert!(project.read("t.json").contains("Use c"));
@@ -103,7 +103,7 @@ fn the_good_part_can_be_kept_or_everything_begun_anew() {
     assert_eq!(project.read("t.json"), "\0\0\0\0");
     project.expect(0, &["recover", "t.json", "--fresh"]);
     assert!(!project.names().contains(&"t.json".to_owned()));
-    // Whoever began fresh does not get the old task back unasked.
+    // After a fresh begin the old task does not come back unasked.
     project.expect(3, &["recover", "t.json"]);
     project.expect(0, &["restore", "t.json", "--entry", "2"]);
     assert!(project.read("t.json").contains("Made b"));
@@ -146,7 +146,7 @@ fn a_host_file_is_recovered_as_a_whole_and_never_begun_anew() {
     assert_eq!(project.read(file), EXAMPLE);
 }
 
-/// A host of two tasks, of which each slot keeps one state; the one of `a1` has the newest state of `active` too.
+/// A host file of two tasks. Each slot keeps one state; the one of `a1` also has the newest state of `active`.
 const HOST: &str = "docs/host.json";
 
 fn host_of_two() -> Project {
@@ -182,7 +182,7 @@ fn of_a_host_file_that_is_damaged_or_gone_the_newest_state_of_any_slot_is_told()
         if !is_gone {
             assert_eq!(resumed.json()["recover_with"], "4@adhoc%3Aa1");
         }
-        // Which slot is meant is asked, as of one that is whole.
+        // It asks which slot is meant, as for an intact file.
         let asked = project.expect(2, &["history", HOST]);
         assert!(
             asked.error().contains("active, adhoc:a1 with --slot"),
@@ -200,7 +200,7 @@ fn of_a_host_file_that_is_damaged_or_gone_the_newest_state_of_any_slot_is_told()
         assert_eq!(revision, active.out.trim_end());
         project.expect(0, &["show", HOST, "--slot", "adhoc:a1"]);
     }
-    // Of a host as a whole no slot needs to be named.
+    // To recover the whole host file no slot need be named.
     let project = host_of_two();
     fs::remove_file(project.path(HOST)).unwrap();
     let recovered = project.expect(1, &["recover", HOST]);
@@ -219,7 +219,7 @@ fn a_slot_that_was_emptied_is_brought_back_from_its_history() {
     assert!(recovered.err.contains(advice), "{recovered:?}");
     let recovered = project.expect(0, &["recover", HOST, "--slot", "active", "--json"]);
     assert!(recovered.err.contains(advice), "{recovered:?}");
-    // Without --slot the one that has a checkpoint is meant, and that is said.
+    // Without --slot the slot with a checkpoint is used, and a note says so.
     let listed = project.expect(0, &["history", HOST]);
     assert!(listed.err.contains("of the slot adhoc:a1"), "{listed:?}");
     project.expect(
@@ -409,7 +409,7 @@ fn a_recovery_of_nothing_says_where_to_look() {
     }
 }
 
-/// What was over came back in place of the task that followed it, without a word.
+/// The broken rule: an ended task came back in place of the task after it, without a word.
 #[test]
 fn a_task_that_is_over_does_not_come_back_unasked() {
     for end in ["archive", "fresh", "rm"] {
@@ -534,7 +534,7 @@ fn of_a_checkpoint_that_is_gone_its_history_is_told() {
     assert!(none.error().contains("start one first"), "{none:?}");
 }
 
-/// Texts of one line that are damaged in one place: cut, without a quote, with a quote or bracket or token more.
+/// Texts of one line with one damage each: cut, a quote missing, or a quote, bracket or token too many.
 fn damaged(text: &str) -> Vec<String> {
     let nth = |of: &[&str], more: usize| {
         let found: Vec<usize> = (0..text.len())
@@ -600,7 +600,7 @@ fn what_is_salvaged_is_taken_by_every_verb() {
             assert_eq!(detected[0]["format"], format, "{text}");
             for verb in ["show", "resume", "history"] {
                 let run = project.ckpt(&[verb, name]);
-                // A task whose state was lost is not resumed.
+                // A task whose state is lost is not resumed.
                 let is_taken = [0, 1].contains(&run.code) || (verb == "resume" && run.code == 4);
                 assert!(is_taken, "{verb}: {text}\n{run:?}");
             }
@@ -617,13 +617,13 @@ fn an_archive_is_forgotten_also_where_only_the_files_were_copied() {
     run(&["start", "--agent", "a", "--plan", "x"]);
     let archived = run(&["archive", "--as", "aborted"]).out;
     let archived = archived.trim_end().strip_prefix("archived as ").unwrap();
-    // As a clone by git has it.
+    // As in a git clone.
     std::fs::remove_dir_all(project.path("c/.agent-checkpoint")).unwrap();
     assert!(project.path(archived).exists());
     let forgotten = run(&["forget", "--apply"]).out;
     assert!(forgotten.starts_with("removed for good"), "{forgotten}");
     assert!(!project.path(archived).exists());
-    // Of a task that never was, no folder is made.
+    // For a task that never existed no folder is created.
     let names = project.names();
     project.expect(0, &["forget", "--apply", "--store", "none", "--key", "T"]);
     assert_eq!(project.names(), names);

@@ -1,4 +1,4 @@
-//! A temporary project, and `ckpt` run in it.
+//! A temporary project, in which tests run `ckpt`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -31,11 +31,11 @@ pub(crate) const TASK: &str = r#"{
 /// A temporary project.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
-    /// What each run has in its environment.
+    /// The environment of each run.
     environment: Vec<(&'static str, String)>,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -51,7 +51,7 @@ impl Project {
         }
     }
 
-    /// Sets variables for each run from now on.
+    /// Sets environment variables for all later runs.
     pub(crate) fn set(&mut self, environment: &[(&'static str, String)]) {
         self.environment.extend_from_slice(environment);
     }
@@ -73,7 +73,7 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
-    /// A file that was last written at this time.
+    /// Writes a file with this modification time.
     pub(crate) fn write_at(&self, name: &str, time: &str) {
         self.write(name, "x");
         let time: SystemTime = Timestamp::parse(time).system_time().unwrap();
@@ -85,7 +85,7 @@ impl Project {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Everything in the project's folder, also what is hidden.
+    /// The names of all files in the project's folder, including hidden ones.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
@@ -113,7 +113,7 @@ impl Project {
         command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A verb that reads no input may be gone before it is written.
+        // A verb that reads no input may have ended before it is written.
         let _ = child.stdin.take().unwrap().write_all(input.as_ref());
         let output = child.wait_with_output().unwrap();
         let run = Run {
@@ -126,7 +126,7 @@ impl Project {
         run
     }
 
-    /// A run that must end so.
+    /// A run that must end with this code.
     #[track_caller]
     pub(crate) fn expect(&self, code: i32, arguments: &[&str]) -> Run {
         let run = self.ckpt(arguments);

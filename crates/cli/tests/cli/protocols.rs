@@ -1,4 +1,4 @@
-//! The verbs on the formats of the protocols, where their files live.
+//! The verbs on the protocols' formats, in the places of their files.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ impl Place {
         self.project.expect(code, &[arguments, &place].concat())
     }
 
-    /// A report that must end so, and leaves the file as it is.
+    /// A report that must end with this code and leave the file unchanged.
     #[track_caller]
     fn leaves(&self, code: i32, arguments: &[&str]) -> String {
         let before = self.project.read(self.file);
@@ -120,7 +120,7 @@ fn a_key_is_found_in_a_folder_by_the_protocols_names() {
         let named = [&["show", "--json", "--format", &format], &address[..]].concat();
         assert_eq!(place.project.expect(0, &named).json()["file"], place.file);
     }
-    // A key that two formats may mean must be told apart.
+    // If a key may belong to two formats, the format must be named.
     let place = Place::agent();
     place
         .project
@@ -194,7 +194,7 @@ fn an_agents_day() {
         ),
         "{error}"
     );
-    // The protocol keeps copies of what each change replaced.
+    // The protocol keeps a copy of each replaced state.
     let backups = std::fs::read_dir(place.project.path("agent_checkpoints/backups")).unwrap();
     assert!(backups.count() >= 6);
     let run = place.gives(0, &["set", "/phase=\"Testing\""]);
@@ -337,7 +337,7 @@ fn the_stages_of_a_story() {
         "task SHOP-14 done; 0 pending, nothing is left\n"
     );
     place.leaves(2, &["workstream", "done", "WS1"]);
-    // Forced, and what is wrong then is told.
+    // Forced; the new violations are reported.
     let run = place.gives(1, &["stage", "1", "--force"]);
     assert!(run.out.starts_with("stage: 1"), "{run:?}");
     assert!(run.err.contains("new violation: /"), "{run:?}");
@@ -350,7 +350,7 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
     let state = ".pipeline/state.json";
     let write = |text: &str| place.project.write(state, text);
     place.does(&["task", "done", "SHOP-14"]);
-    // A stage that has begun lacks its verdict: that is told, and no finding.
+    // A stage that has begun lacks its verdict: this is reported, but is no finding.
     let run = place.gives(0, &["stage", "3"]);
     assert!(
         run.err.contains("until the next report: /verdict"),
@@ -376,7 +376,7 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
     place.leaves(2, &["stage", "2", "--state", ".pipeline/none.json"]);
     write("{");
     place.leaves(3, &["stage", "2", "--state", state]);
-    // Nor does a state that has other stories say anything of this one.
+    // A state with other stories says nothing about this one either.
     write(r#"{"story_state": {"SHOP-99": "STAGE_3"}}"#);
     let validate = ["validate", place.file, "--state", state];
     let run = place.project.expect(0, &validate);
@@ -530,7 +530,7 @@ fn a_lead_that_names_no_state_is_told_where_it_belongs() {
         missing.error().contains("where is state.json?"),
         "{missing:?}"
     );
-    // A place that is not there yet has no other format than the lead's.
+    // A place that does not exist yet gets the format of the lead.
     for (store, file) in [("p", "p/state.json"), ("p/state.json", "p/state.json")] {
         let absent = begin(&["--store", store]);
         assert!(
@@ -550,7 +550,7 @@ fn a_lead_goes_on_from_its_pipelines_state() {
     let project = Project::with(file, case("story-pipeline-state/valid.json"));
     let run = project.expect(0, &["resume", file, "--now", NOW]);
     assert!(run.out.contains("SHOP-12"), "{run:?}");
-    // By folder and key as well: a pipeline has one state.
+    // Also by folder and key: a pipeline has one state.
     let place = ["--store", ".pipeline", "--key", "state", "--now", NOW];
     let run = project.expect(0, &[&["heartbeat"], &place[..]].concat());
     assert_eq!(run.out, "heartbeat\n");
@@ -733,7 +733,7 @@ fn a_hand_off_moves_between_formats() {
     );
     assert_eq!(made["updated_at"], "2026-03-02T08:05:00Z");
     project.expect(0, &["validate", "s.json"]);
-    // A build names no agent; whoever converts can.
+    // A build names no agent, but the user who converts can.
     let place = Place::build();
     let convert = ["convert", "--to", "task"];
     let run = place.gives(1, &convert);
@@ -743,7 +743,7 @@ fn a_hand_off_moves_between_formats() {
     assert_eq!(run.json()["metadata"]["createdBy"], "me");
 }
 
-/// The name of a file given by its path is no key: nothing inside is judged by it.
+/// The name of a file that is given by its path is no key: its content is not judged by it.
 #[test]
 fn a_file_may_be_called_anything() {
     let story = include_str!("../../../../tests/cases/story-pipeline/valid-stage-2.json");

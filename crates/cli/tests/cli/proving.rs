@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::project::{Project, TASK};
 
-/// The command line that proves something with a script of the shell.
+/// The command line that proves an item with a shell script.
 fn prove<'a>(item: &'a str, more: &[&'a str], script: &'a str) -> Vec<&'a str> {
     let of = ["--store", "t.json", "--", "sh", "-c", script];
     [&["prove", item], more, &of].concat()
@@ -38,7 +38,7 @@ fn a_step_is_claimed_proven_failed_and_outdated() {
             .starts_with("with care\nnote: Made a: proven by sh -c"),
         "{run:?}"
     );
-    // The checkpoint is as it was: its format has no member for this.
+    // The checkpoint is unchanged: its format has no member for this.
     assert_eq!(project.read("t.json"), TASK);
     assert_eq!(
         check(&project, 0),
@@ -149,7 +149,7 @@ fn the_whole_project_is_covered_without_what_ckpt_itself_writes() {
     project.write("made/x.rs", "x");
     project.expect(0, &["verify", "unit tests", "pending", "--store", "t.json"]);
     let proof = prove("unit tests", &["--inputs", "."], "echo y >> made/x.rs");
-    // The checkpoint is changed by it.
+    // The report changes the checkpoint.
     project.expect(0, &proof);
     project.expect(0, &["note", "half", "--store", "t.json"]);
     let json = project.expect(0, &["check", "t.json", "--json"]).json();
@@ -275,7 +275,7 @@ fn a_proof_that_is_killed_is_none() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(check(&project, 0), ["Made a: claimed"]);
-    // Of its own command a signal is a failure.
+    // For the proving command itself, a signal is a failure.
     let run = project.expect(1, &prove("Made a", &[], "kill -9 $$"));
     assert!(run.err.contains("Made a: failed: signal 9"), "{run:?}");
 }

@@ -1,4 +1,4 @@
-//! The verbs that only look: detect, validate, show, revision, stale.
+//! The verbs that only read: detect, validate, show, revision, stale.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn detect_says_which_and_why() {
     ));
     let run = project.expect(0, &["detect", "--json", "t.json"]);
     assert_eq!(run.json()[0]["format"], "task");
-    // A file that cannot be detected does not keep the others from being.
+    // A file that cannot be detected does not stop the others.
     let run = project.expect(2, &["detect", "gone.json", "t.json"]);
     assert_eq!((run.out.lines().count(), run.err.lines().count()), (1, 1));
 }
@@ -235,7 +235,7 @@ fn a_revision_changes_with_every_byte_and_in_a_host_with_its_slot_only() {
         before
     );
 
-    // Without a checkpoint, and in a file of no known format, it is that of the whole file.
+    // Without a checkpoint, or in a file of no known format, it is the revision of the whole file.
     project.write(
         "builder-state.json",
         "{\"activePrd\": {\"checkpoint\": null}}",

@@ -1,4 +1,5 @@
-//! The commands that the pages show do what the pages say, in their order and from nothing; so does an afternoon of a user.
+//! The commands on the pages do what the pages say, in their order and from an empty project. So does a user's
+//! afternoon.
 #![cfg(unix)]
 
 use std::process::{Command, Stdio};
@@ -9,14 +10,14 @@ const README: &str = include_str!("../../../../README.md");
 const REFERENCE: &str = include_str!("../../../../docs/cli.md");
 const AFTERNOON: &str = include_str!("../fixtures/afternoon.txt");
 
-/// The first block of a page that begins so, without its last line end.
+/// The first block of a page that begins with these words, without its last line end.
 fn block<'p>(page: &'p str, begins: &str) -> &'p str {
     let start = page.find(begins).unwrap_or_else(|| panic!("{begins:?}"));
     let start = start + begins.find('\n').unwrap() + 1;
     page[start..].split_once("\n```").unwrap().0
 }
 
-/// Runs lines in one shell; gives of each the exit code, and what all of them said on standard error.
+/// Runs lines in one shell. Returns the exit code of each, and all of standard error.
 fn run(project: &Project, lines: &[&str]) -> (Vec<String>, String) {
     let told = |line: &&str| format!("{line}\necho \"$?\" >>\"$CODES\"\n");
     let script: String = lines.iter().map(told).collect();
@@ -73,7 +74,7 @@ fn the_first_commands_of_the_reference_print_what_it_shows() {
 #[test]
 fn an_afternoon_with_the_command_has_the_exit_codes_that_a_user_expects() {
     let lines = AFTERNOON.lines().filter(|line| !line.starts_with('#'));
-    // A line without a code is of the shell alone.
+    // A line without a code is only for the shell.
     let expected: Vec<(&str, &str)> = lines
         .map(|line| {
             line.split_once(' ')

@@ -1,4 +1,4 @@
-//! Each recipe does what it says, as it stands.
+//! Each recipe does what it says, unchanged.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::project::{Project, path_with_ckpt};
 
-/// What stands between the printed outputs of two blocks.
+/// The separator between the outputs of two blocks.
 const END: &str = "= end of a block =\n";
 
 /// The blocks of a page: their language and their text.
@@ -19,7 +19,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Whether a text is this one, in which `…` stands for anything.
+/// Whether a text equals this one, in which `…` matches anything.
 fn fits(text: &str, shown: &str) -> bool {
     let mut pieces = shown.split('…');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {

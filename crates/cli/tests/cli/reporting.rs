@@ -1,4 +1,4 @@
-//! What an agent reports: start, step, decide.
+//! Reports of an agent: start, step, decide.
 
 use serde_json::{Value, json};
 
@@ -313,7 +313,7 @@ fn a_checkpoint_over_its_target_size_is_a_note() {
     let run = project.expect(0, &["decide", &long, "--store", "t.json"]);
     assert!(run.err.contains("note: the checkpoint has"), "{run:?}");
     assert!(project.read("t.json").contains(&long));
-    // The finished step would not have made room for it, and is still there.
+    // Dropping the finished step would not have made enough room, so it is still there.
     assert!(project.read("t.json").contains("Made a"));
     assert!(!run.err.contains("cut /"), "{run:?}");
     let command = "ckpt set t.json '/decisions/0/decision=\"…\"'\n";
@@ -352,7 +352,7 @@ fn cut_steps_still_count_as_done() {
     );
 }
 
-/// A host file of about a thousand lines, laid out by several hands.
+/// A host file of about a thousand lines with mixed layouts.
 fn large_host() -> String {
     let mut host = String::from("{\n  \"sessionId\": \"b-1\",\n  \"adhocQueue\": [\n");
     for n in 0..90 {
@@ -465,7 +465,7 @@ fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
             "{words:?}: {run:?}"
         );
     }
-    // What the plan has, also in other words, needs no note, nor does a task without a plan.
+    // A step of the plan, even in other words, needs no note, nor does a task without a plan.
     for words in [
         ["step", "start", "Wire it"],
         ["step", "done", "Wired it to the context"],
@@ -475,7 +475,7 @@ fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
         ["step", "done", "Twice"],
         ["step", "done", "Ate lunch"],
         ["step", "done", "wire  It"],
-        // Here the plan is empty.
+        // From here on the plan is empty.
         ["step", "start", "Deploy"],
         ["step", "done", "Deployed"],
         ["step", "done", "Cleaned up"],

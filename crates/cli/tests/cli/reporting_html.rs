@@ -1,4 +1,4 @@
-//! `ckpt report`: the page for people.
+//! `ckpt report`: the HTML page.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 use crate::html::{Node, parse};
 use crate::project::{EXAMPLE, Project, TASK};
 
-/// The present of the fleet below.
+/// The present time of the fleet below.
 pub(crate) const NOW: &str = "2026-03-02T11:00:00Z";
 
-/// A fleet as a team has it: tasks that go on, wait, ended and were handed over, one of them in another format.
+/// A fleet like a team's: tasks that are running, waiting, ended or handed over, one of them in another format.
 pub(crate) fn fleet(store: &str) -> Project {
     let project = Project::new();
     let line = |time: &str, words: &[&str], key: &str, agent: &str, more: &[&str]| {
@@ -228,7 +228,7 @@ pub(crate) fn whole(project: &Project) -> String {
     )
 }
 
-/// The entries of the timeline of a task: the time, what it is, and the text.
+/// The timeline of a task: time, kind and text of each entry.
 fn timeline(page: &Node, task: &str) -> Vec<(String, String, String)> {
     let sections = page.all("details");
     let of_task = sections.iter().find(|it| it.all("h3")[0].text() == task);
@@ -363,7 +363,7 @@ fn nothing_on_the_page_asks_for_anything() {
         base64(style)
     );
     assert_eq!(find("http-equiv", "Content-Security-Policy"), policy);
-    // Every link leads to something, and no id is there twice.
+    // Every link has a target, and every id is unique.
     let mut ids = Vec::new();
     page.each(&mut |node| ids.extend(node.attribute("id").map(str::to_owned)));
     let known = ids.len();
@@ -397,10 +397,10 @@ fn base64(text: &str) -> String {
     base
 }
 
-/// What somebody may write into a checkpoint.
+/// A hostile text that an agent may write into a checkpoint.
 pub(crate) const HOSTILE: &str = r#"</style><script>alert(1)</script>\" onload=x \u202egnp\u0007\u0000\u2028{{ 7*7 }}<!-- ' \ud83d\ude00"#;
 
-/// A task in each of whose texts this stands.
+/// A task with this text in each of its members.
 pub(crate) fn hostile(text: &str) -> Project {
     let json = TASK
         .replace("Made a", text)
@@ -441,9 +441,9 @@ fn texts_of_others_are_texts_and_hide_nothing() {
     page.each(&mut |node| {
         assert!(node.attributes().iter().all(|(name, _)| name != "onload"));
     });
-    // No one text fills the page.
+    // No single text fills the page.
     assert!(text.len() < 60_000, "{}", text.len());
-    // A part of a letter is no text at all.
+    // Half of a surrogate pair is no text.
     let broken = hostile(r"half \ud83d");
     assert!(
         parse(&report(&broken, 1, &["checkpoints"]))
@@ -455,7 +455,7 @@ fn texts_of_others_are_texts_and_hide_nothing() {
 #[test]
 fn secrets_are_shown_only_when_asked_for() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
-    // Beyond the letters that are shown of a change, which cut it.
+    // After the point at which the shown text of a change is cut.
     let padding = "x ".repeat(50);
     let project = hostile(&format!("{padding}{secret}"));
     let at = [
@@ -521,7 +521,7 @@ fn only_a_page_of_its_own_is_replaced() {
     }
     fs::create_dir(project.path("folder")).unwrap();
     project.expect(4, &["report", "checkpoints", "--html", "folder"]);
-    // Nothing is read for a page that cannot be written.
+    // If the page cannot be written, nothing is read.
     let run = project.expect(4, &["report", "nowhere", "--html", "other.html"]);
     assert!(run.error().starts_with("other.html"), "{run:?}");
     let run = project.expect(2, &["report", "checkpoints", "--html", "no/folder.html"]);
@@ -553,7 +553,7 @@ fn the_exit_code_is_that_of_status() {
         project.expect(3, &["report", ".", "--html", "-", "-q"]).out,
         ""
     );
-    // A page of nothing is a page.
+    // A fleet without tasks still gets a page.
     fs::create_dir(project.path("empty")).unwrap();
     let run = project.expect(0, &["report", "empty", "--html", "-"]);
     assert!(parse(&run.out).text().contains("no checkpoints"));
@@ -593,7 +593,7 @@ fn what_has_no_time_says_so() {
         "decided",
         "Keep it (its time is written “N/A”)",
     );
-    // It is no silence that nothing is known of.
+    // A time about which nothing is known is no silence.
     assert!(
         entries
             .iter()
@@ -685,7 +685,7 @@ fn an_effect_in_doubt_is_to_be_looked_at() {
     );
 }
 
-/// Whether the timeline of the task `t` has such an entry, at any time.
+/// Asserts that the timeline of the task `t` has such an entry, at any time.
 #[cfg(unix)]
 #[track_caller]
 fn tells(page: &Node, kind: &str, text: &str) {
@@ -749,7 +749,7 @@ fn a_poisoned_task_is_to_be_looked_at() {
     tells(&page, "attempt", "the attempt of ann ended without success");
 }
 
-/// The time is that of a build for tests, which is several times slower than a released one.
+/// The time limit is for a test build, which is several times slower than a release build.
 #[test]
 fn a_page_of_a_thousand_tasks_stays_small() {
     let project = Project::new();
@@ -779,7 +779,7 @@ fn a_page_of_a_thousand_tasks_stays_small() {
         began.elapsed()
     );
     assert_eq!(text.matches(" earlier ones are not shown.").count(), 1000);
-    // Of one task more is shown, and not all.
+    // A single task gets more entries, but not all.
     let task = format!("{start}{}\n{rest}", vec![steps.join(",\n"); 10].join(",\n"));
     project.write("one/t.json", &task);
     let page = parse(&report(&project, 1, &["one"]));

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::project::{EXAMPLE, Project, TASK};
 
-/// The example with its files as they were when it was saved.
+/// The example, with its files as they were at the save.
 fn example() -> Project {
     let project = Project::with("docs/builder-state.json", EXAMPLE);
     for file in [
@@ -112,7 +112,7 @@ fn a_stale_file_is_warned_of_and_verified_first() {
         "warning: Checkpoint may be stale — files modified since checkpoint:\n  - src/App.tsx (modified \
          2026-02-28T10:30:00Z)\n  Read these files and reconcile them with the checkpoint before proceeding.\n"
     ));
-    // Each file once.
+    // Each file is listed once.
     assert!(
         run.out
             .contains("  │ - src/App.tsx (modified 2026-02-28T10:30:00Z)\n"),
@@ -125,7 +125,7 @@ fn a_stale_file_is_warned_of_and_verified_first() {
     );
     assert_eq!(run.out.matches("src/App.tsx").count(), 1, "{run:?}");
     let run = project.expect(1, &["resume", "docs/builder-state.json", "--json"]);
-    // Its step was in progress as well.
+    // Its step was in progress, too.
     assert_eq!(run.json()["decision"], "ask");
     assert_eq!(run.json()["staleness"], "stale");
 }
@@ -223,7 +223,7 @@ fn the_oldest_steps_give_way_to_a_budget() {
         (whole["prompt"].as_str().unwrap().len() as u64).div_ceil(4)
     );
     assert_eq!(whole["omitted_steps"], 0);
-    // Each step is about 100 tokens, the line that tells of those left out about 30.
+    // Each step has about 100 tokens, the line about omitted steps about 30.
     let budget = (tokens - 150).to_string();
     let run = project.expect(
         1,
@@ -293,7 +293,7 @@ fn another_message_and_a_folder_of_templates() {
         &["resume", file, "--message", "block", "--templates", "mine"],
     );
     assert_eq!(run.out, "go on at Wire toggle to ThemeContext\n");
-    // Those that the folder lacks are the built-in ones.
+    // Built-in templates are used for those that the folder lacks.
     let run = project.expect(1, &["resume", file, "--templates", "mine"]);
     assert!(run.out.starts_with("# Resuming Task: US-003\n"), "{run:?}");
     project.write("mine/blok.md", "x");
@@ -403,6 +403,6 @@ fn a_corrupt_file_gets_only_advice_that_works() {
     ];
     assert_eq!(found, expected, "{task:#?} {host:#?}");
     assert!(host[1].ends_with("such as git"), "{host:#?}");
-    // It does work.
+    // The advice works.
     project.expect(0, &["recover", "empty.json", "--fresh", "--format", "task"]);
 }

@@ -1,4 +1,4 @@
-//! `ckpt schema`, and `validate` with what is known besides.
+//! `ckpt schema`, and `validate` with context from options.
 
 use serde_json::Value;
 

@@ -120,7 +120,7 @@ fn in_a_host_the_revision_is_that_of_the_checkpoint() {
     let project = Project::with(file, EXAMPLE);
     let revision = project.expect(0, &["revision", file]).out;
     let revision = revision.trim_end();
-    // The builder changes its own fields meanwhile.
+    // The builder changes its own members meanwhile.
     project.write(file, EXAMPLE.replace("10:15:00Z", "10:20:00Z"));
     let pointer = "/activePrd/checkpoint/blockers/-=\"CI\"";
     let run = project.expect(0, &["set", file, pointer, "--expect", revision]);
@@ -145,7 +145,7 @@ fn a_set_that_breaks_a_rule_is_saved_and_found() {
     assert!(run.err.starts_with("new violation: /phase: "), "{run:?}");
     assert_eq!(run.json()["violations"][0]["code"], "unknown-value");
     assert!(project.read("t.json").contains("dreaming"));
-    // What was wrong before is said, and is no finding of this change.
+    // Earlier violations are reported, but are no findings of this change.
     let run = project.expect(0, &["set", "t.json", "/x-mine/weight=2", "--json"]);
     assert!(run.err.starts_with("violation: /phase: "), "{run:?}");
     assert_eq!(run.json()["violations"], json!([]));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::project::{EXAMPLE, Project, TASK};
 
-/// Everything in a project, with its contents.
+/// All files of a project with their contents.
 fn all(project: &Project) -> Vec<(String, String)> {
     let names = project.names().into_iter();
     let files = names.filter(|name| project.path(name).is_file());
@@ -134,7 +134,7 @@ fn the_settings_name_what_is_there() {
         "{toml}"
     );
     database.expect(0, &["start", "--key", "a", "--agent", "x"]);
-    // What a file of a repository must not name.
+    // Values that a file in a repository must not contain.
     let server = Project::new();
     server.expect(0, &["init", "--write", "--store", "postgres://u:pw@h/d"]);
     let (toml, block) = (server.read("ckpt.toml"), server.read("AGENTS.md"));
@@ -345,7 +345,7 @@ fn the_settings_of_a_folder_above_stay_those_that_count() {
     assert!(block.contains("`../checkpoints`"), "{block}");
 }
 
-/// The hooks that are written do what they are for.
+/// The written hooks work.
 #[cfg(unix)]
 #[test]
 fn the_hooks_run_as_they_are_written() {

@@ -1,4 +1,4 @@
-//! What is not said on the command line: variables and `ckpt.toml`.
+//! Settings outside of the command line: variables and `ckpt.toml`.
 
 use std::fs;
 use std::process::{Output, Stdio};
@@ -70,7 +70,7 @@ fn an_option_wins_over_a_variable_and_a_variable_over_the_file() {
     let root = (Value::from("."), "default".to_owned(), Value::Null);
     assert_eq!(run.setting("root"), root);
     assert_eq!(run.setting("agent").0, Value::Null);
-    // An empty variable is none.
+    // An empty variable counts as unset.
     assert_eq!(
         config(&[("CKPT_STORE", "")], &[]).setting("store").1,
         "file"
@@ -118,7 +118,7 @@ fn a_day_of_work_names_its_checkpoint_once() {
     ];
     let run = |folder: &str, words: &[&str]| run_in(&project, folder, &dev, words);
     assert_eq!(run("", &["start", "--plan", "Wire it", "Test it"]).code, 0);
-    // From a folder below, the paths of the file are relative to the file.
+    // From a sub-folder, the paths of the file are still relative to the file.
     project.write("src/a.rs", "x");
     assert_eq!(run("src/deep", &["step", "start", "Wire it"]).code, 0);
     let done = run(
@@ -133,7 +133,7 @@ fn a_day_of_work_names_its_checkpoint_once() {
     assert_eq!(shown["handoff"]["done"][0]["files_modified"][0], "src/a.rs");
     let stale = run("src/deep", &["stale"]);
     assert!(stale.out.contains("unchanged"), "{stale:?}");
-    // What is outside of the repository is not looked for.
+    // A file outside of the repository is not used.
     let outer = Project::with("ckpt.toml", "store = \"checkpoints\"\n");
     outer.write("inner/.git", "gitdir: elsewhere\n");
     let run = run_in(&outer, "inner", &dev, &["show"]);
@@ -141,7 +141,7 @@ fn a_day_of_work_names_its_checkpoint_once() {
     fs::remove_file(outer.path("inner/.git")).unwrap();
     let run = run_in(&outer, "inner", &dev, &["show"]);
     assert!(run.err.contains("checkpoints/US-1.json"), "{run:?}");
-    // Nor what is above the home folder.
+    // Nor is a file above the home folder.
     let inner = outer.path("inner").canonicalize().unwrap();
     let home = [("CKPT_KEY", "US-1"), ("HOME", inner.to_str().unwrap())];
     if cfg!(unix) {
@@ -179,7 +179,7 @@ fn a_wrong_line_is_named() {
             (&error["code"], &error["file"]),
             (&"usage".into(), &"ckpt.toml".into())
         );
-        // What needs none of it works.
+        // A verb that needs no settings works.
         project.expect(0, &["guide", "task"]);
     }
     let project = Project::with("ckpt.toml", "max-bytes = 1_000\n");
@@ -240,7 +240,7 @@ fn a_file_names_nothing_outside_of_its_repository() {
             "{text}: {run:?}"
         );
     }
-    // An option or a variable is the word of the user.
+    // An option or a variable comes from the user and may name anything.
     set("store = \"../../elsewhere\"\n");
     let us_1 = [("CKPT_KEY", "US-1")];
     assert_eq!(run(&us_1, &["show"]).code, 2);
@@ -248,7 +248,7 @@ fn a_file_names_nothing_outside_of_its_repository() {
     let both = [("CKPT_KEY", "US-1"), ("CKPT_STORE", "../../elsewhere")];
     assert_eq!(run(&both, &["show"]).code, 0);
     assert_eq!(run(&[], &["show", "../../elsewhere/US-1.json"]).code, 0);
-    // All of the repository is its own.
+    // Any place in the repository is allowed.
     for text in [
         "store = \"../checkpoints\"",
         "store = \"sqlite:../tasks.db\"",
@@ -259,7 +259,7 @@ fn a_file_names_nothing_outside_of_its_repository() {
         set(text);
         assert_eq!(run(&[], &["config"]).code, 0, "{text}");
     }
-    // Without a repository it is the folder.
+    // Without a repository the limit is the folder.
     let plain = Project::new();
     plain.write("inner/ckpt.toml", "store = \"../checkpoints\"\n");
     assert_eq!(run_in(&plain, "inner", &[], &["config"]).code, 2);
@@ -322,10 +322,10 @@ fn a_file_that_is_named_wins() {
         let run = run(words);
         assert_eq!(run.code, 0, "{words:?}: {run:?}");
     }
-    // The two of the command line are still one too many.
+    // Two places on the command line are still one too many.
     let two = run(&["show", "t.json", "--store", "folder"]);
     assert!(two.err.contains("leave one out"), "{two:?}");
-    // Without a FILE `set` is about the store.
+    // Without a FILE `set` changes the store.
     let variables = [("CKPT_STORE", "folder"), ("CKPT_KEY", "US-1")];
     let set = run_in(
         &project,
@@ -339,7 +339,7 @@ fn a_file_that_is_named_wins() {
             .read("folder/US-1.json")
             .contains("\"verification\"")
     );
-    // A key that goes with no file is named as what it is.
+    // The error names the variable of a key that does not fit a file.
     let variables = [("CKPT_STORE", "t.json"), ("CKPT_KEY", "US-9")];
     let set = run_in(&project, "", &variables, &["show"]);
     assert!(set.err.contains("leave CKPT_KEY out"), "{set:?}");
@@ -369,7 +369,7 @@ fn a_fence_of_the_environment_is_for_the_checkpoint_there() {
     ];
     assert_eq!(note(&whole, &[]), 0);
     assert_eq!(note(&whole, &at_a), 0);
-    // Another key is claimed by nobody.
+    // Another key has no claim.
     assert_eq!(note(&whole, &at_b), 0);
     let renew = run_in(&project, "", &whole, &["claim", "--renew"]);
     assert_eq!(renew.code, 0, "{renew:?}");
@@ -401,7 +401,7 @@ fn settings_of_a_verb_are_taken_by_it() {
             .out
     };
     assert_eq!(resume(&[]).trim_end(), "mine");
-    // It is the template of the prompt.
+    // The template is only for the prompt.
     assert_ne!(resume(&["--message", "header"]).trim_end(), "mine");
     project.write("ckpt.toml", "budget-tokens = 1\n");
     let run = project.expect(1, &["resume", "t.json", "--now", at]);
@@ -509,7 +509,7 @@ fn standard_input_is_a_state_a_template_and_a_plan() {
     }
 }
 
-/// What a claim prints for a shell names all that the commands after it need.
+/// The lines that a claim prints for a shell name everything that later commands need.
 #[cfg(unix)]
 #[test]
 fn an_exported_claim_is_that_of_the_commands_after_it() {
@@ -536,7 +536,7 @@ fn an_exported_claim_is_that_of_the_commands_after_it() {
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.out.contains("claimed by d'ev, session s1"), "{run:?}");
     assert!(run.out.contains("Did it"), "{run:?}");
-    // A file, after another checkpoint.
+    // A file, after another checkpoint was used.
     project.write("t.json", TASK);
     let run = sh(r#"
         CKPT_KEY=US-1
@@ -547,14 +547,14 @@ fn an_exported_claim_is_that_of_the_commands_after_it() {
     "#);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.out.contains("claimed by dev"), "{run:?}");
-    // A refusal ends the script.
+    // A refused claim ends the script.
     let run = sh(r#"
         eval "$(ckpt claim t.json --agent other --export)"
         echo went on
     "#);
     assert_eq!((run.code, run.out.as_str()), (4, ""), "{run:?}");
     project.expect(2, &["claim", "t.json", "--export"]);
-    // So does a wrong command line, and another form that is asked for before the verb.
+    // So does a wrong command line, or an option for another output before the verb.
     let claim = "claim t.json --agent a --export";
     for words in [
         format!("{claim} --for soon"),
@@ -564,7 +564,7 @@ fn an_exported_claim_is_that_of_the_commands_after_it() {
         let words: Vec<&str> = words.split(' ').collect();
         assert_eq!(project.expect(2, &words).out, "(exit 2)\n", "{words:?}");
     }
-    // In the variables of another folder the same store is still the same.
+    // A store in a variable from another folder is still the same store.
     let same = sh(r#"
         mkdir -p s && CKPT_AGENT= ckpt start --store s --key k --plan 'Do it'
         eval "$(ckpt claim --store s --key k --agent dev --export)"
@@ -575,7 +575,7 @@ fn an_exported_claim_is_that_of_the_commands_after_it() {
     assert!(same.out.contains("claimed by dev until"), "{same:?}");
 }
 
-/// The file that the reference shows has nothing that the command does not take.
+/// The command accepts everything in the example file of the reference.
 #[test]
 fn the_file_of_the_reference_is_taken() {
     let reference = include_str!("../../../../docs/cli.md");

@@ -1,4 +1,4 @@
-//! What reports do to the verdict on files.
+//! The effect of reports on the verdict on files.
 
 use crate::project::Project;
 

@@ -219,7 +219,7 @@ fn output_that_cannot_be_written_is_an_error_that_says_what_was_done() {
     );
 }
 
-/// An unset variable of a shell must not become a file.
+/// An unset shell variable must not become a file.
 #[test]
 fn a_file_without_a_name_is_refused() {
     let project = Project::with("t.json", TASK);
@@ -229,7 +229,7 @@ fn a_file_without_a_name_is_refused() {
     ] {
         project.expect(2, &[words, &["--store", "t.json"]].concat());
     }
-    // It names a step only where the plan has one that is as empty.
+    // An empty text names a step only if the plan has an empty step.
     project.expect(4, &["step", "done", "--pending", "", "--store", "t.json"]);
     let line = r#"{"op": "step done", "modified": [""]}"#;
     let run = project.ckpt_given(&["batch", "--store", "t.json"], line);
