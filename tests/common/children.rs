@@ -1,22 +1,22 @@
-//! Children of a test: this very program, started again for one of its functions.
+//! Child processes of a test: this program, started again for one of its functions.
 //!
-//! A function that is for children only returns at once when the test harness runs it as a test.
+//! A function for children returns at once when the test harness runs it as a test.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tells a child which folder to work in.
+/// The folder in which a child works.
 pub(crate) const FOLDER: &str = "AGENT_CHECKPOINT_CHILD_FOLDER";
 
-/// Tells a child what its parent wants of it.
+/// The arguments of a child.
 const WORDS: &str = "AGENT_CHECKPOINT_CHILD_WORDS";
 
-/// How a line begins that a child says to its parent; the harness prints lines of its own.
+/// The beginning of a line from a child to its parent; the harness prints other lines.
 const SAYS: &str = "CHILD ";
 
-/// What a child was given; `None` in a program that is none.
+/// The arguments of a child; `None` if this program is no child.
 pub(crate) struct Given {
     pub(crate) folder: PathBuf,
     pub(crate) words: Vec<String>,
@@ -35,8 +35,8 @@ impl Given {
     }
 }
 
-/// Tells the parent a line, in one write: a killed child has told it whole or not at all. A program that is no
-/// child has nobody to tell.
+/// Sends the parent a line, in one write: even a killed child sends all of it or nothing. Does nothing in a program
+/// that is no child.
 pub(crate) fn say(line: &str) {
     use std::io::Write;
     if std::env::var_os(FOLDER).is_none() {
@@ -48,7 +48,7 @@ pub(crate) fn say(line: &str) {
     out.flush().unwrap();
 }
 
-/// A child that does not outlive a parent whose test fails.
+/// A running child, which is killed if the parent's test fails.
 pub(crate) struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -72,12 +72,12 @@ impl Running {
         self.child.id()
     }
 
-    /// The next line that the child says; `None` when it has ended.
+    /// The next line of the child; `None` if it has ended.
     pub(crate) fn hear(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {
             line.clear();
-            // A killed child may leave half a line: that was not said.
+            // A killed child may leave half a line, which does not count.
             if self.lines.read_line(&mut line).unwrap() == 0 || !line.ends_with('\n') {
                 return None;
             }
@@ -87,7 +87,7 @@ impl Running {
         }
     }
 
-    /// All that the child still says; it must end well.
+    /// The remaining lines of the child, which must end successfully.
     #[track_caller]
     pub(crate) fn finish(mut self) -> Vec<String> {
         let mut said = Vec::new();
@@ -102,12 +102,12 @@ impl Running {
         said
     }
 
-    /// How the child ended, if it has.
+    /// The exit status of the child, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
         self.child.try_wait().unwrap()
     }
 
-    /// Kills the child, which must not have ended by itself, and says what it had said till then.
+    /// Kills the child, which must still be running, and returns its lines so far.
     #[cfg(unix)]
     #[track_caller]
     pub(crate) fn kill(mut self) -> Vec<String> {
@@ -147,7 +147,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A gate at which children wait, so that they go all at once.
+/// A gate at which children wait, so that they start at the same time.
 pub(crate) fn wait_at_gate(folder: &Path) {
     wait_until("opened gate", || folder.join("gate").exists());
 }

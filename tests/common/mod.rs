@@ -1,4 +1,4 @@
-//! What several test files share.
+//! Helpers that several test files share.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod children;
@@ -16,15 +16,16 @@ use proptest::test_runner::Config as ProptestConfig;
 /// The example of the builder-state protocol: a host file with one checkpoint.
 pub(crate) const EXAMPLE: &str = include_str!("../fixtures/builder-state-example.json");
 
-/// How many of the cases that `scripts/test` tries are tried now: as many of 256 as `AGENT_CHECKPOINT_CASES` says. Not by
-/// `PROPTEST_CASES`: that is the number of every property, whatever its configuration says.
+/// How many of these cases are tried: of 256, the number in `AGENT_CHECKPOINT_CASES`. `PROPTEST_CASES` is not used,
+/// because it overrides the configuration of every property.
 pub(crate) fn cases(of: u32) -> u32 {
     let now = std::env::var("AGENT_CHECKPOINT_CASES").ok();
     let now = now.map_or(256, |now| now.parse().unwrap());
     (of * now.min(256) / 256).max(1)
 }
 
-/// As many tries of a property. No file of failures: what fails here becomes a test of its own.
+/// The configuration for this many tries of a property. Failures are not stored in a file: each becomes a separate
+/// test.
 pub(crate) fn tries(of: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
@@ -32,7 +33,7 @@ pub(crate) fn tries(of: u32) -> ProptestConfig {
     }
 }
 
-/// The places of a long row that are tried now: the first, and then each one in so many.
+/// The positions of a long sequence that are tried: the first, and then every n-th.
 pub(crate) fn places() -> impl Iterator<Item = usize> {
     (0..).step_by(256 / cases(256) as usize)
 }
@@ -53,10 +54,10 @@ pub(crate) fn task(plan: &[&str]) -> TaskCheckpoint {
     TaskCheckpoint::begin("dev", plan.iter().copied(), time("2026-03-02T08:00:00Z"))
 }
 
-/// Has a checkpoint take reports, as one of them in a batch has it: an operation, a finished step, or a report that may be
-/// forced.
+/// Applies reports to a checkpoint, each in the form of a batch: an operation, a finished step, or a report with
+/// `force`.
 pub(crate) trait Reporting: Checkpoint {
-    /// By nobody who is named, at a time that is of no account.
+    /// Applies a report without an agent, at an arbitrary time.
     fn report(&mut self, report: impl Into<Report>) -> Result<()> {
         self.report_at(report, time("2026-03-02T08:10:00Z"))
     }
@@ -88,7 +89,7 @@ pub(crate) fn line(json: &str) -> Report {
     json.parse().unwrap()
 }
 
-/// Has the next save of a store look for abandoned temporary files again, as it does an hour later.
+/// Makes the next save of a store look for abandoned temporary files again, as it does an hour later.
 pub(crate) fn an_hour_passes_since_the_sweep(folder: &Path) {
     for name in tree(folder) {
         let path = folder.join(&name);

@@ -1,4 +1,4 @@
-//! A store with nothing but compare-and-swap.
+//! A store with only compare-and-swap.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use agent_checkpoint::{Key, Result};
 
 type Look = Arc<dyn Fn(&Put) -> Result<()> + Send + Sync>;
 
-/// A store with nothing but compare-and-swap: it knows no claims, so that every fence opens.
+/// A store with only compare-and-swap. It has no claims, so every fence is accepted.
 #[derive(Clone, Default)]
 pub(crate) struct OnlySwaps {
     pub(crate) store: MemoryStore,
@@ -19,7 +19,7 @@ pub(crate) struct OnlySwaps {
 }
 
 impl OnlySwaps {
-    /// Refuses each put that `look` refuses.
+    /// A store that refuses each put that `look` refuses.
     pub(crate) fn before_put(look: impl Fn(&Put) -> Result<()> + Send + Sync + 'static) -> Self {
         OnlySwaps {
             store: MemoryStore::new(),

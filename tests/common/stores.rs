@@ -1,4 +1,4 @@
-//! The stores of the library, in places for the testkit.
+//! The stores of the library as places for the testkit.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
@@ -13,14 +13,14 @@ use agent_checkpoint::testkit::{MovableClock, Place};
 use agent_checkpoint::{Key, Result};
 use tempfile::TempDir;
 
-/// More than this is refused by the stores of files here.
+/// The largest document of the file stores here, in bytes.
 const MAX_BYTES: u64 = 2_000_000;
 
 fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// No document, but with a part that can be read.
+/// A text that is no document but has a readable part.
 const DAMAGE: &str = "{\"n\": 7, \"x\": [1, 2";
 
 pub(crate) struct InMemory {
@@ -78,7 +78,7 @@ impl Files {
         }
     }
 
-    /// With the file names of a protocol, and keys that it takes as they are.
+    /// Uses the file names of a protocol, and keys that it does not change.
     pub(crate) fn named(mut self, layout: Layout, keys: [&str; 2]) -> Files {
         self.layout = layout;
         self.keys = keys.map(key).to_vec();
@@ -150,7 +150,7 @@ impl Place for FilesPlace {
     }
 
     fn connect(&self, address: &str) -> Option<Result<Box<dyn CheckpointStore>>> {
-        // At the time where the clock of the other place begins.
+        // Its clock starts at the same time as that of the other place.
         let clock = Some(MovableClock::new());
         let store = self.files.open(Path::new(address), clock);
         Some(Ok(Box::new(store)))

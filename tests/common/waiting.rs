@@ -1,4 +1,4 @@
-//! What a fleet of a store shows of tasks that wait.
+//! Waiting tasks in the fleet of a store.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use agent_checkpoint::{
 };
 use chrono::{DateTime, TimeDelta, Timelike, Utc};
 
-/// A fleet of three tasks: `a` waits, `a-b` is silent, and `b` is claimed. What a store gives of them in its listing, and
-/// what it has to be asked for, must come to the same.
+/// A fleet of three tasks: `a` waits, `a-b` is silent, and `b` is claimed. The listing of a store and single requests
+/// must give the same result.
 pub(crate) fn check_fleet(store: impl CheckpointStore + Clone + 'static) {
     let now = Utc::now().with_nanosecond(0).unwrap();
     let hours = |hours| now + TimeDelta::hours(hours);
@@ -58,7 +58,7 @@ pub(crate) fn check_fleet(store: impl CheckpointStore + Clone + 'static) {
     let key_of = |row: &Row| row.place.key.clone().unwrap();
     let due = |fleet: &Fleet, at| fleet.due(at).map(key_of).collect::<Vec<_>>();
 
-    // The rule broken: without a time it is silent, and stalled.
+    // The rule broken: without a time the task is silent, and stalled.
     report(None);
     let before = scan(hours(2));
     assert_eq!(before.rows()[0].result(), "stalled");
@@ -83,7 +83,7 @@ pub(crate) fn check_fleet(store: impl CheckpointStore + Clone + 'static) {
     assert_eq!(due(&fleet, hours(11)), ["a", "a-b", "b"]);
     assert_eq!(fleet.clone().only_due().rows().len(), 1);
 
-    // A line is added, and the document stays as it was.
+    // A line is added to the ledger, and the document is unchanged.
     assert_eq!(report(Some(hours(6))), revision);
     let fleet = rescan(&fleet, hours(2));
     assert_eq!(
@@ -91,14 +91,14 @@ pub(crate) fn check_fleet(store: impl CheckpointStore + Clone + 'static) {
         Some(Waiting::Time { until: hours(6) })
     );
     assert_eq!(due(&fleet, hours(4)), ["a-b"]);
-    // Time alone ends it.
+    // The wait ends when its time comes.
     let over = rescan(&fleet, hours(7));
     assert_eq!(
         (over.rows()[0].result(), &over.rows()[0].waiting),
         ("stalled", &None)
     );
     assert_eq!(due(&over, hours(7)), ["a", "a-b"]);
-    // As does a report.
+    // A report ends it, too.
     assert_eq!(report(None), revision);
     assert_eq!(rescan(&fleet, hours(2)).rows()[0].waiting, None);
 }

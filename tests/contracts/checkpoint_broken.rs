@@ -1,4 +1,4 @@
-//! The testkit's rules for checkpoint types: each finds a broken type, and lets right ones pass.
+//! The testkit's rules for checkpoint types: each rule finds a broken type, and accepts correct ones.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use agent_checkpoint::{
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A type that is right but for its numbered fault: a struct, and the methods that are not those of all.
+/// A type that is correct except for its numbered fault: a struct, and the methods in which it differs.
 macro_rules! notebook {
     ($name:ident { $($(#[$of_field:meta])* $field:ident: $kind:ty),* } $($methods:tt)*) => {
         notebook!(@struct [#[serde(default)]] $name { $($(#[$of_field])* $field: $kind),* } $($methods)*);
@@ -124,7 +124,7 @@ notebook!(ChangesWhatItRefuses {} "notebook", each_once, set;
 
 fn set_never(_: &mut Option<Timestamp>, _: DateTime<Utc>) {}
 
-/// What is written is not what is read: a violation that is always there.
+/// It is not written as it is read, which causes a violation every time.
 fn as_word<S: serde::Serializer>(_: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str("seven")
 }
@@ -140,7 +140,7 @@ fn trimmed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
         .to_owned())
 }
 
-/// Equal to all others, and written as another number each time.
+/// Equal to all others, but written as a different number each time.
 #[derive(Clone, Debug, Default)]
 struct Writes;
 
@@ -234,7 +234,7 @@ fn a_violation_of_another_value_is_no_excuse() {
     );
 }
 
-/// Not every text is a key of such a map.
+/// Not every text is a valid key of such a map.
 #[test]
 fn a_map_of_numbers_passes_every_rule() {
     let pages = [(7, "seven".to_owned()), (19, "nineteen".to_owned())];
@@ -249,7 +249,7 @@ fn a_type_without_a_stamp_skips_the_rule_on_stamps() {
     let samples = HasNoTime::samples();
     checkpoint::check_all(&samples);
     assert!(checkpoint::a_stamp_is_the_time_of_the_last_change(&samples).is_err());
-    // A type that has such a time, and does not change it, does not.
+    // A type that has such a time and does not change it breaks the rule.
     let samples = [HasNoTime {
         saved: Some(Timestamp::like(None, DateTime::UNIX_EPOCH)),
         ..HasNoTime::default()

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// A few of what the strategies make, always the same.
+/// A few values of the strategies, always the same ones.
 fn some<C: Checkpoint + Arbitrary>() -> Vec<C> {
     let strategy = any::<C>();
     let mut runner = TestRunner::deterministic();

@@ -1,5 +1,4 @@
-//! The tests that the pages under `docs/` name exist: a page that promises what nothing shows is worse
-//! than none.
+//! The tests that the pages under `docs/` name must exist: a promise that no test proves is worse than no promise.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,7 +11,7 @@ use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::story_pipeline::{PipelineState, StoryCheckpoint};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 
-/// The texts of all files with this ending below a folder.
+/// The texts of all files with this extension below a folder.
 fn texts(folder: &Path, ending: &str, into: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -88,7 +87,7 @@ fn the_example_of_the_page_on_strategies_is_that_of_the_downstream_crate() {
     );
 }
 
-/// Every page's Rust code is compiled: as a doc test, or because it is the text of a file that is.
+/// All Rust code on the pages is compiled: as a doc test, or because it is the text of a compiled file.
 #[test]
 fn the_rust_code_of_every_page_is_compiled() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -124,7 +123,7 @@ fn the_rust_code_of_every_page_is_compiled() {
     assert!(count >= 12, "{count}");
 }
 
-/// Links from one page to another, and to files, lead somewhere.
+/// Links from one page to another, and to files, have a target.
 #[test]
 fn every_link_of_a_page_leads_to_a_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -156,8 +155,8 @@ fn every_link_of_a_page_leads_to_a_file() {
     assert!(count > 40, "{count}");
 }
 
-/// `scripts/public-api` compares the public API with a record, which needs a tool that is built for it; here only that
-/// the record is one, and names what every program uses.
+/// `scripts/public-api` compares the public API with a record, which needs a special tool. This test only checks that
+/// the record exists and names the items that every program uses.
 #[test]
 fn the_record_of_the_public_api_has_what_every_program_uses() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -175,7 +174,7 @@ fn the_record_of_the_public_api_has_what_every_program_uses() {
     }
 }
 
-/// The table of calls and formats on the page of the recorder is that of the formats themselves.
+/// The table of calls and formats on the page of the recorder matches the formats.
 #[test]
 fn the_page_on_the_recorder_says_which_format_takes_what() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,10 +1,10 @@
-//! The examples do what they say; that of the README's first command, what the README says.
-// The helpers are tests as well, though clippy does not know it.
+//! The examples do what they say, and the first command of the README does what the README says.
+// The helpers belong to tests, though clippy does not know that.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The program that `cargo test` has made of an example, next to this test's own folder.
+/// The program that `cargo test` built from an example, next to this test's own folder.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let folder = test.ancestors().nth(2).expect("target/debug");
@@ -38,7 +38,7 @@ fn shown(name: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// How often each step was begun and took effect, and which agent's effect it was.
+/// How often each step was begun and took effect, and by which agent.
 fn counted(text: &str) -> Vec<(&str, &str, &str)> {
     let (_, table) = text.split_once("took effect\n").expect("a table");
     let rows = table.lines().take_while(|line| !line.is_empty());
@@ -63,7 +63,7 @@ fn assert_as_the_readme_shows_it(text: &str) {
     let (_, shown) = readme.split_once("```text\n").expect("the run");
     let (shown, _) = shown.split_once("```").expect("its end");
     let run: Vec<String> = text.lines().map(shape).collect();
-    // Of the stamp only the beginning is the same.
+    // Only the beginning of the stamp is the same in each run.
     let cut = |line: &str| match line.split_once(" (modified ") {
         Some((start, _)) => start.to_owned(),
         None => line.to_owned(),

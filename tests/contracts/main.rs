@@ -1,4 +1,4 @@
-//! What others rely on: schemas, strategies, the testkit, the pages, the examples.
+//! Contracts on which other programs rely: schemas, strategies, the testkit, the pages, the examples.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The JSON Schemas of the formats: what they accept is what loads without a violation of shape.
+//! The JSON Schemas of the formats accept exactly what loads without a violation of shape.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,8 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every case of every format, and every example of the protocols: a schema accepts what has no violation of shape.
+/// On every case of every format, and every example of the protocols, a schema accepts exactly what has no violation of
+/// shape.
 #[test]
 fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape() {
     let formats = Formats::default();
@@ -110,7 +111,7 @@ fn cases_and_examples_are_accepted_exactly_when_they_have_no_violation_of_shape(
             continue;
         };
         let text = document.text().trim_start_matches('\u{feff}');
-        // Half a surrogate pair is nothing that other readers can take.
+        // Other readers do not accept half a surrogate pair.
         let Ok(value) = serde_json::from_str::<Value>(text) else {
             continue;
         };
@@ -165,7 +166,7 @@ fn properties(schema: &Value, each: &mut dyn FnMut(&str, &Value)) {
     }
 }
 
-/// Words that tell in what a number is.
+/// Words that name the unit of a number.
 const UNITS: [&str; 13] = [
     "percent",
     "seconds",
@@ -218,7 +219,7 @@ fn every_member_is_described_with_its_source_and_numbers_with_their_unit() {
     }
 }
 
-/// A save edits the text that is there, and adds nothing that it lacks: files that others began fit all the same.
+/// A save edits the existing text and adds nothing that it lacks, so files that other programs began still fit.
 #[test]
 fn what_a_save_writes_fits_the_write_schema() {
     use agent_checkpoint::formats::agent_session::AgentCheckpoint;

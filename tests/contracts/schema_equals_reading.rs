@@ -19,8 +19,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 
-/// The value with the numbers that are left when they are kept as integers or f64: 4.0000000000000001 is 4.0 then.
-/// Both sides see those, whatever serde_json keeps. `None` when one is beyond f64.
+/// The value with its numbers as integers or f64: 4.0000000000000001 becomes 4.0. Both sides then see the same numbers,
+/// whatever serde_json keeps. `None` if a number is beyond f64.
 fn in_f64(value: Value) -> Option<Value> {
     Some(match value {
         Value::Number(number) if number.is_u64() || number.is_i64() => Value::Number(number),
@@ -41,8 +41,8 @@ fn schemas(format: &str) -> [Value; 2] {
     [Contract::Read, Contract::Write].map(|it| Schemas::default().get(format, it).unwrap())
 }
 
-/// Compares schemas with the reading, over so many documents. Says how many there were and how many load without
-/// violation of shape; or where they differ.
+/// Compares schemas with the reader, over this many documents. Returns how many there were and how many load without a
+/// violation of shape, or where they differ.
 fn compare<C: Arbitrary + Examine + 'static>(
     format: &str,
     schemas: &[Value; 2],
@@ -60,12 +60,12 @@ fn compare<C: Arbitrary + Examine + 'static>(
     let config = Config {
         cases: if is_broken { 6_000 } else { cases(800) },
         failure_persistence: None,
-        // Of a broken schema it is enough to know that it differs.
+        // For a broken schema it is enough to know that it differs.
         max_shrink_iters: if is_broken { 0 } else { u32::MAX },
         ..Config::default()
     };
     let result = TestRunner::new(config).run(&any_shape::<C>(), |text| {
-        // A number beyond f64 is nothing that a validator could see.
+        // A validator cannot represent a number beyond f64.
         let Some(value) = serde_json::from_str(&text).ok().and_then(in_f64) else {
             return Ok(());
         };
@@ -94,7 +94,7 @@ fn compare<C: Arbitrary + Examine + 'static>(
 fn equals<C: Arbitrary + Examine + 'static>(format: &str) {
     match compare::<C>(format, &schemas(format), false) {
         Err(difference) => panic!("{format}: {difference}"),
-        // A test that sees one side only shows nothing.
+        // A test that sees only one side proves nothing.
         Ok([all, loaded]) => assert!(
             loaded * 10 > all && loaded * 10 < all * 9,
             "{format}: of {all}, {loaded} load without violation"
@@ -137,7 +137,7 @@ fn build_pipeline() {
     equals::<BuildCheckpoint>("build-pipeline");
 }
 
-/// Takes a keyword out of a schema, wherever it stands.
+/// Removes a keyword everywhere in a schema.
 fn without(schema: &mut Value, keyword: &str) {
     match schema {
         Value::Object(members) => {

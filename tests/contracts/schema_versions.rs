@@ -132,7 +132,7 @@ fn each_version_between_is_migrated_by_the_later_ones_only() {
             None,
             Some(2),
         ),
-        // What was left over of an older version is the file's own by then.
+        // Leftovers of an older version count as the file's own members.
         (
             "{\"schema_version\":3,\"left\":[],\"pause_minutes\":2}",
             None,
@@ -269,7 +269,7 @@ fn trip(seconds: u64) -> Trip {
     }
 }
 
-/// Every way of saving writes the version, so that no migration runs on what is of the latest already.
+/// Every way to save writes the version, so no migration runs on a document of the latest version.
 #[test]
 fn no_migration_runs_twice_however_a_checkpoint_is_saved() {
     let folder = tempfile::tempdir().unwrap();
@@ -291,7 +291,7 @@ fn no_migration_runs_twice_however_a_checkpoint_is_saved() {
             trips.put(&top, &trip(seconds), mode, &Expect::Any).unwrap();
             assert_eq!(pause(&trips), Some(seconds), "{mode:?}");
         }
-        // What says that it is older, in memory, is of the latest layout all the same.
+        // A value in memory with an older version number still has the latest layout.
         trips
             .update(&top, |it| {
                 *it = trip(10);

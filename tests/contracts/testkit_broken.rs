@@ -1,4 +1,4 @@
-//! The testkit itself: each rule finds a broken store, and lets right ones pass.
+//! The testkit itself: each rule finds a broken store, and accepts correct ones.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::broken::{Fault, broken};
 use crate::common::only_swaps::OnlySwaps;
 use crate::stores::Files;
 
-/// A rule with a store that breaks it, and a part of what the rule then says.
+/// A rule, a store that breaks it, and a part of the rule's message.
 type Broken = (&'static str, Fault, &'static str, fn(&dyn Place));
 
 macro_rules! each {
@@ -174,7 +174,7 @@ fn testkit_child() {
     serve(&broken(Fault::WritesLater));
 }
 
-/// In a child, a place with a longer address than that of its parent, so that a chain of children would be seen.
+/// A place whose address is longer in a child than in its parent, so that a chain of children would be noticed.
 struct Chained(Files);
 
 fn address_of_child() -> Option<String> {
@@ -199,7 +199,7 @@ fn chained() -> Option<String> {
     })
 }
 
-/// Does something only in a child: the same as its parent, which would never end.
+/// Starts, only in a child, the same test as its parent, which would never end.
 #[test]
 fn a_child_that_tries_the_rule_again() {
     if address_of_child().is_some_and(|address| address.len() < 3) {
@@ -213,7 +213,7 @@ fn a_child_starts_no_children() {
     assert!(message.contains("must call `serve`"), "{message}");
 }
 
-/// Promises what it gives no means to prove.
+/// Promises something that it offers no trait to prove.
 struct Boasts(Files);
 
 impl Place for Boasts {
@@ -254,7 +254,7 @@ fn a_skipped_rule_says_why() {
     assert_eq!(why(fails), "the place cannot make calls fail");
 }
 
-/// Names that the macros use, or once used, have the meaning that the user gave them.
+/// Names that the macros use, or once used, keep the meaning that the user gave them.
 mod with_names_of_its_own {
     #![allow(
         dead_code,
@@ -263,7 +263,7 @@ mod with_names_of_its_own {
         reason = "they must only not be in the way"
     )]
 
-    // Any attribute: a test framework has one of that name.
+    // Any attribute may be used: a test framework has one with that name.
     use core::prelude::v1::global_allocator as test;
 
     use crate::stores::in_memory;
@@ -287,7 +287,7 @@ mod with_names_of_its_own {
     checkpoint_conformance!(task, TaskCheckpoint, samples());
 }
 
-/// Right stores, each unusual in one way.
+/// Correct stores, each unusual in one way.
 struct Unusual<S> {
     store: S,
     keeps: Option<usize>,
@@ -361,7 +361,7 @@ fn a_store_that_keeps_whole_seconds_passes() {
     );
 }
 
-/// Says to each thread once that it is locked, when a put expects something.
+/// Reports to each thread once that it is locked, when a put expects something.
 fn that_asks_to_retry() -> OnlySwaps {
     let seen = Mutex::new(Vec::<ThreadId>::new());
     OnlySwaps::before_put(move |put| {

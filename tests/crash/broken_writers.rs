@@ -1,4 +1,4 @@
-//! Writers that do it wrong are found out: else what `crash_states` finds would say nothing.
+//! The explorer finds faulty writers. Otherwise the results of `states.rs` would mean nothing.
 
 use crate::explorer as crash;
 
@@ -8,13 +8,14 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{CheckpointStore, Put};
 use crash::{Depth, Recorded, Scenario, Step, Tree, broken, scenarios, scratch};
 
-/// The explorer finds this in what a broken writer may leave. Of the right one `states` finds nothing.
+/// The explorer finds this problem in the states that a broken writer may leave. For the correct writer `states` finds
+/// nothing.
 fn finds(what: &str, scenario: &Scenario, broken: impl Fn(&[Step]) -> Vec<Step>) {
     let mut recorded = scenario.record();
     let wrong = broken(&recorded.steps);
     assert_ne!(wrong, recorded.steps, "nothing was broken");
     recorded.steps = wrong;
-    // One state is enough. Most writers are found out by what they acknowledged, of which there are few states.
+    // One state is enough. Most writers are found by what they acknowledged, for which there are few states.
     let found = [1, 0].into_iter().any(|acknowledged| {
         let states = recorded.states(acknowledged, Depth::Single);
         states.chunks(32).any(|some| {
@@ -115,11 +116,11 @@ fn a_ledger_whose_marker_comes_first_is_taken_for_one_that_is_elsewhere() {
 #[test]
 fn a_file_that_is_removed_before_its_history_lasts_is_gone_with_it() {
     finds("not in the history", &scenarios::deleted(), |steps| {
-        // The file goes first, and only then its history is made to last.
+        // The file is removed first, and only then its history is synced.
         let is_removal =
             |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
         let is_entry = |step: &Step| match step {
-            // By a second name, or a copy where the file is not known to be on disk.
+            // By a hard link, or a copy if the file may not be on disk.
             Step::Link { to, .. } | Step::Rename { to, .. } => {
                 to.starts_with("store/.agent-checkpoint/history")
             }
@@ -143,7 +144,7 @@ fn a_damaged_file_that_is_put_aside_after_it_was_replaced_is_lost() {
                 |step: &Step| matches!(step, Step::Remove(path) if path.ends_with("store/a.json"));
             let is_quarantine = |step: &Step| matches!(step, Step::Create(path) if path.to_string_lossy().contains("corrupt"));
             let changed = broken::earlier(steps, is_removal, is_quarantine);
-            // There is nothing left to take the time from.
+            // Then there is nothing to take the time from.
             let left = changed.into_iter();
             left.filter(|step| !matches!(step, Step::SetTime { .. }))
                 .collect()
@@ -163,7 +164,7 @@ fn a_pin_that_is_not_synced_is_lost() {
 #[test]
 fn a_claim_that_is_recorded_after_it_was_granted_lets_the_old_owner_in() {
     finds("the old fence", &scenarios::taken_over(), |steps| {
-        // The first act is told to be done before its record is written.
+        // The first act is acknowledged before its record is written.
         let end = steps
             .iter()
             .position(|step| *step == Step::Acknowledged)
@@ -175,8 +176,8 @@ fn a_claim_that_is_recorded_after_it_was_granted_lets_the_old_owner_in() {
     });
 }
 
-/// A fixed name for the temporary file: what a crash leaves blocks the next save. The states are right, and the
-/// writer that meets them is not.
+/// With a fixed name for the temporary file, the leftovers of a crash block the next save. The states are correct, but
+/// the writer that meets them is not.
 #[test]
 fn a_fixed_name_for_the_temporary_file_blocks_the_next_save() {
     let scenario = scenarios::save_over();
@@ -187,7 +188,7 @@ fn a_fixed_name_for_the_temporary_file_blocks_the_next_save() {
         let folder = scratch();
         tree.write(folder.path());
         blocked += usize::from(naive_save(&folder.path().join("store")).is_err());
-        // The library gets past it.
+        // The library is not blocked.
         let store = (scenario.open)(folder.path());
         let document = Document::from_text(r#"{"next": 1}"#).unwrap();
         CheckpointStore::put(&*store, &scenario.key, Put::new(document)).unwrap();

@@ -1,4 +1,4 @@
-//! Every call of everything a store does fails once, in every way that systems have.
+//! Every file-system call of every action of a store fails once, in every way that systems have.
 
 use crate::common::{self, places};
 use crate::explorer as crash;
@@ -17,7 +17,7 @@ use agent_checkpoint::{Claim, ClaimRequest, Dropped, Error, ErrorKind, Revision}
 use crash::faults::*;
 use crash::{Depth, Scenario, Seen, Tree, depth, next_save_works, observe, scenarios, scratch};
 
-/// What a store shows of one checkpoint.
+/// Everything that a store shows of one checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 struct View {
     seen: Seen,
@@ -25,12 +25,12 @@ struct View {
     claim: Option<Claim>,
     dropped: Vec<Dropped>,
     ledger: Vec<String>,
-    /// The checkpoints that lie open and those that were archived.
+    /// The present checkpoints and the archived ones.
     files: Vec<PathBuf>,
 }
 
 impl View {
-    /// What holds although a save may not last. Of the history an entry beyond its limit may still be there.
+    /// What must hold even if a save may not be durable. The history may still have an entry beyond its limit.
     fn outcome(&self) -> (&Seen, &Option<Claim>, &[Dropped], &[String], &[PathBuf]) {
         let (dropped, ledger) = (&self.dropped, &self.ledger);
         (&self.seen, &self.claim, dropped, ledger, &self.files)
@@ -69,7 +69,7 @@ fn view(scenario: &Scenario, root: &Path) -> View {
     }
 }
 
-/// Runs the acts up to the first that fails; says which that was.
+/// Runs the acts up to the first failure, and returns which act failed.
 fn run(scenario: &Scenario, root: &Path) -> Result<(), (usize, Error)> {
     for (number, act) in scenario.acts.iter().enumerate() {
         act(root).map_err(|error| (number, error))?;
@@ -77,12 +77,12 @@ fn run(scenario: &Scenario, root: &Path) -> Result<(), (usize, Error)> {
     Ok(())
 }
 
-/// Lets each call fail in turn.
+/// Makes each call fail in turn.
 fn each_call_fails(scenario: &Scenario, fault: Fault) {
     let folder = scratch();
     (scenario.before)(folder.path());
     let initial = Tree::read(folder.path());
-    // What is there before each act, and after the last.
+    // The state before each act, and after the last.
     let mut views = vec![view(scenario, folder.path())];
     for act in &scenario.acts {
         act(folder.path()).unwrap();
@@ -95,7 +95,7 @@ fn each_call_fails(scenario: &Scenario, fault: Fault) {
     let numbers = Mutex::new(places().take_while(|&number| number < calls));
     let findings = Mutex::new(Vec::new());
     let try_out = || {
-        // A statement of its own: the others wait for the number only.
+        // A separate statement, so that the lock is held only for taking the number.
         let next = || numbers.lock().unwrap().next();
         while let Some(number) = next() {
             if let Err(why) = one_call_fails(scenario, &initial, &views, fault, number) {
@@ -103,7 +103,7 @@ fn each_call_fails(scenario: &Scenario, fault: Fault) {
             }
         }
     };
-    // Who reads a corrupt file waits a moment and looks again: meanwhile others are tried.
+    // A reader of a corrupt file waits briefly and reads again, so try others meanwhile.
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(try_out);
@@ -147,14 +147,14 @@ fn one_call_fails(
         Err((act, error)) => {
             tells_what_happened(&error, fault, outcome.failed.first(), root)
                 .map_err(|why| format!("{what}: {why}"))?;
-            // The new document is in place, and may not last.
+            // The new document is in place, but may not be durable.
             let is_in_place = *error.kind() == ErrorKind::NotDurable;
             let expected = &views[act + usize::from(is_in_place)];
             let is_as_it_was = match is_in_place {
                 true => found.outcome() == expected.outcome(),
                 false => found == *expected,
             };
-            // What is asked of the file that is there may fail on its own disk, and change nothing.
+            // Syncing the present file may fail as well, which changes nothing.
             let is_old = is_in_place && found == views[act];
             if !is_as_it_was && !is_old {
                 return Err(format!(
@@ -172,7 +172,7 @@ fn one_call_fails(
     next_save_works(&*store, &scenario.key).map_err(|why| format!("{what}: {why}"))
 }
 
-/// The error says what could not be done with which file, and why.
+/// The error names the action that failed, its file, and the cause.
 fn tells_what_happened(
     error: &Error,
     fault: Fault,
@@ -187,7 +187,7 @@ fn tells_what_happened(
             "the error does not tell {what}: {text} ({error:?})"
         )),
     };
-    // The store's own folder is made in that of the scratch folder, which is made to last too.
+    // The store's own folder is created in the scratch folder, which is then synced, too.
     let above = root.parent().unwrap();
     told(text.contains(&*above.to_string_lossy()), "the path")?;
     let Fault::Error(code) = fault else {
@@ -198,7 +198,7 @@ fn tells_what_happened(
         Operation::Create => Operation::Open,
         other => other,
     };
-    // A look is told as what it was for.
+    // An inspection is reported as the action that it was for.
     let names_it = operation == Operation::Inspect && text.contains("cannot ")
         || text.contains(&format!("cannot {operation}"));
     match error.code() {
@@ -356,7 +356,7 @@ fn where_there_are_no_hard_links_the_history_keeps_copies() {
     }
 }
 
-/// After an error the folder of which could not be synced, the same save again must not be taken for done.
+/// If the folder could not be synced, the same save again must not count as done.
 #[test]
 fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
     let scenario = scenarios::save_over();
@@ -366,7 +366,7 @@ fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
     let outcome = with_fault(EIO, sync, || run(&scenario, folder.path()));
     let (_, error) = outcome.result.unwrap_err();
     assert_eq!(*error.kind(), ErrorKind::NotDurable, "{error}");
-    // Still broken: said again, though there is nothing to write.
+    // Still broken: the error comes again, though there is nothing to write.
     let outcome = with_fault(EIO, is(Operation::SyncFolder), || {
         run(&scenario, folder.path())
     });
@@ -386,7 +386,7 @@ fn a_save_that_may_not_last_is_made_to_last_when_it_is_saved_again() {
     assert!(synced.load(Ordering::Relaxed) > 0, "nothing was waited for");
 }
 
-/// A forget is the one act that is not whole: what failed is finished by the next.
+/// A forget is the only act that is not atomic: the next forget finishes a failed one.
 #[test]
 fn a_forget_that_fails_is_finished_by_the_next() {
     let scenario = scenarios::forgotten();
@@ -412,8 +412,8 @@ fn a_forget_that_fails_is_finished_by_the_next() {
     assert!(parts > 0, "nothing was removed by any that failed");
 }
 
-/// From each call on everything fails, as if the process had been killed there. What it saved, and what it was
-/// about to save, is ours.
+/// From each call on everything fails, as if the process had been killed there. The saved state, and the one about to
+/// be saved, count as ours.
 #[test]
 fn a_save_that_was_killed_is_no_state_that_came_back() {
     for scenario in [
@@ -451,7 +451,7 @@ fn a_save_that_was_killed_is_no_state_that_came_back() {
     }
 }
 
-/// The new text is in place, so what it replaced is in the history, although the save is told as failed.
+/// The new text is in place, so the replaced text is in the history, although the save is reported as failed.
 #[test]
 fn what_a_save_replaced_that_may_not_last_is_in_the_history() {
     for scenario in [scenarios::save_over(), scenarios::own_backups()] {
@@ -470,8 +470,8 @@ fn what_a_save_replaced_that_may_not_last_is_in_the_history() {
     }
 }
 
-/// After a sync of a file failed, the system may take its pages for clean: a second sync of the same file would
-/// succeed and mean nothing. Neither this call nor the next believes one.
+/// After a failed sync the system may mark the pages of the file as clean: a second sync of the same file would succeed
+/// and mean nothing. Neither this call nor the next relies on one.
 #[test]
 fn a_file_that_could_not_be_synced_is_written_anew_by_the_next_call() {
     let folder = scratch();
@@ -501,8 +501,8 @@ fn a_file_that_could_not_be_synced_is_written_anew_by_the_next_call() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
 }
 
-/// An edit that comes while a recovery is under way is a conflict, wherever it comes: it is not overwritten, nor
-/// removed. In the one instant between the last look and the act nobody can see it.
+/// An edit during a recovery is a conflict, at whatever point it comes: it is neither overwritten nor removed. Only in
+/// the instant between the last check and the act it cannot be seen.
 #[test]
 fn an_edit_during_a_recovery_is_never_lost() {
     for scenario in [scenarios::recovered_newest(), scenarios::recovered_fresh()] {
@@ -528,7 +528,7 @@ fn an_edit_during_a_recovery_is_never_lost() {
                     false
                 }
             };
-            // Either it is told, or it came before the file was judged, and nothing was wrong.
+            // Either the edit is reported, or it came before the file was judged, and nothing was wrong.
             let run = with_fault(EIO, edits, || run(&scenario, folder.path()));
             if acts.load(Ordering::Relaxed) > 0 || at >= run.calls {
                 assert!(at > 10, "nothing was tried");
@@ -540,8 +540,8 @@ fn an_edit_during_a_recovery_is_never_lost() {
     }
 }
 
-/// An editor saves while a task begins anew in place: what it wrote is archived in place of what was read first, once,
-/// and the task ends once.
+/// An editor saves while a task begins anew in place: its text is archived once instead of the text that was read
+/// first, and the task ends once.
 #[test]
 fn a_restart_that_an_edit_came_between_leaves_nothing_of_its_first_try() {
     let scenario = scenarios::restarted();
@@ -578,7 +578,7 @@ fn a_restart_that_an_edit_came_between_leaves_nothing_of_its_first_try() {
             }
         };
         let run = with_fault(EIO, edits, || run(&scenario, folder.path()));
-        // In the one instant between the last look and the act nobody can see it.
+        // In the instant between the last check and the act an edit cannot be seen.
         if is_act.load(Ordering::Relaxed) > 0 {
             break;
         }
@@ -597,8 +597,8 @@ fn a_restart_that_an_edit_came_between_leaves_nothing_of_its_first_try() {
     aside(&undisturbed);
 }
 
-/// Somebody removed the lock file, so two processes are in the middle of a claim: the slower one sees what the other
-/// was granted, wherever that comes.
+/// The lock file was removed, so two processes are in the middle of a claim: the slower one sees the other's claim, at
+/// whatever point it comes.
 #[test]
 fn a_claim_that_was_granted_meanwhile_is_never_replaced_blindly() {
     fn open(root: &Path) -> FileStore {
@@ -625,7 +625,7 @@ fn a_claim_that_was_granted_meanwhile_is_never_replaced_blindly() {
                 move |call, made: &Call<'_>| {
                     if call == at {
                         let _ = std::fs::remove_dir_all(root.join(".agent-checkpoint/locks"));
-                        // In a thread of its own, for this one is watched.
+                        // In a separate thread, because this one is watched.
                         let root = root.clone();
                         let claimed = std::thread::spawn(move || claim(&root, "other").is_ok());
                         *other.lock().unwrap() = (claimed.join().unwrap(), Some(made.operation));
@@ -638,7 +638,7 @@ fn a_claim_that_was_granted_meanwhile_is_never_replaced_blindly() {
                 break;
             }
             let (is_granted, operation) = *other.lock().unwrap();
-            // In the one instant between the last look at a record and its rename nobody can see another.
+            // In the instant between the last check of a record and its rename another one cannot be seen.
             if !is_granted || (claimed_before && operation == Some(Operation::Rename)) {
                 continue;
             }
@@ -654,8 +654,8 @@ fn a_claim_that_was_granted_meanwhile_is_never_replaced_blindly() {
     }
 }
 
-/// A sync that failed is not made good by another one of the same file: the system may have forgotten what was to
-/// be written. The next save, also of another process, writes the dropped log to a new file.
+/// Another sync of the same file does not repair a failed one: the system may have dropped the data. The next save,
+/// even of another process, writes the dropped log to a new file.
 #[test]
 fn after_a_failed_sync_the_dropped_log_is_written_to_a_new_file() {
     use std::os::unix::fs::MetadataExt;
@@ -696,7 +696,7 @@ fn after_a_failed_sync_the_dropped_log_is_written_to_a_new_file() {
     assert_eq!(left, ["a.json.jsonl"]);
 }
 
-/// The same of a ledger: the line is taken back, which is not certain, and a process that comes later believes nothing of it.
+/// The same for a ledger: the line is taken back, which may fail, and later processes do not rely on it.
 #[test]
 fn after_a_failed_sync_the_ledger_is_written_to_a_new_file() {
     use std::os::unix::fs::MetadataExt;

@@ -1,12 +1,12 @@
-//! A process that saves is killed at random points, again and again: no save that it was told of is lost.
+//! A process that saves is killed at random points, again and again: no acknowledged save is lost.
 //!
-//! A child does one act after the other on the store and says through a pipe when it begins one and when it is
-//! done. It is killed with SIGKILL; then everything that it was told is done must be there, the one act that it
-//! was at may be there or not, and whatever is there is whole. Then the next child goes on.
+//! A child does one act after another on the store, and reports through a pipe when it begins one and when it is done.
+//! It is killed with SIGKILL. Then every act reported as done must be there, the act in progress may be there or not,
+//! and everything there is whole. Then the next child continues.
 //!
-//! `AGENT_CHECKPOINT_KILLS` is how often (500 in continuous integration, a part of them else; `scripts/soak` has 10,000),
-//! `AGENT_CHECKPOINT_SEED` the seed, which is printed: the acts and the delays come from it, the very
-//! instruction at which a kill falls does not.
+//! `AGENT_CHECKPOINT_KILLS` is the number of kills (500 in continuous integration, a part of them otherwise;
+//! `scripts/soak` has 10,000). `AGENT_CHECKPOINT_SEED` is the seed, which is printed: it determines the acts and the
+//! delays, but not the exact instruction of a kill.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -44,12 +44,12 @@ impl Random {
     }
 }
 
-/// How many finished steps a task has before it is put aside and begun anew.
+/// How many finished steps a task has before it is archived and begun anew.
 const STEPS: u64 = 40;
 
 const SLOTS: [&str; 2] = ["active", "adhoc:x"];
 
-/// What is damaged has this in it.
+/// Damaged texts have this in them.
 const DAMAGE: &str = "{\"n\": 1, \"damaged";
 
 struct Place {
@@ -77,7 +77,7 @@ impl Place {
         paths.filter(is_archive).collect()
     }
 
-    /// The number of a document under a key; `None` when there is none.
+    /// The number of the document under a key; `None` if there is none.
     fn number(&self, name: &str) -> agent_checkpoint::Result<Option<u64>> {
         let stored = self.files.load(&key(name))?;
         Ok(stored.map(|stored| number_of(&stored)))
@@ -90,7 +90,7 @@ fn numbered(n: u64) -> Document {
     Document::from_text(format!("{{\"n\":{n},\"pad\":\"{pad}\",\"end\":{n}}}\n")).unwrap()
 }
 
-/// Its number, if it is that document to the last byte.
+/// Its number, if it is exactly that document.
 fn number_of(stored: &Stored) -> u64 {
     let n = stored.document.get("/n").and_then(|n| n.as_u64()).unwrap();
     assert_eq!(
@@ -108,7 +108,7 @@ fn slot_count(host: &BuilderStateStore, slot: &str) -> u64 {
     loaded.checkpoint.blockers[0].parse().unwrap()
 }
 
-/// How many steps of the task are finished; the cut ones are in the record.
+/// How many steps of the task are finished; dropped ones are in the dropped log.
 fn steps_done(files: &FileStore) -> Option<u64> {
     let tasks = files.checkpoints::<TaskCheckpoint>();
     let loaded = tasks.load(&key("task")).unwrap()?;
@@ -118,7 +118,7 @@ fn steps_done(files: &FileStore) -> Option<u64> {
         .iter()
         .map(|piece| piece.value["step"].as_str().unwrap().to_owned());
     let here = loaded.checkpoint.completed_steps;
-    // Killed between the record and the checkpoint, a step is in both.
+    // If a kill came between the dropped log and the checkpoint, a step is in both.
     let all: BTreeSet<String> = cut
         .chain(here.into_iter().map(|step| step.step.unwrap()))
         .collect();
@@ -132,14 +132,14 @@ fn steps_done(files: &FileStore) -> Option<u64> {
     Some(done)
 }
 
-/// One act: says that it begins, does it, and says that it is done.
+/// One act: reports its begin, runs it, and reports its end.
 fn act(words: &str, run: impl FnOnce() -> String) {
     say(&format!("begin {words}"));
     let more = run();
     say(&format!("done {words} {more}"));
 }
 
-/// Words: the seed, whether every save waits for the disk, how many acts (0: until it is killed).
+/// Arguments: the seed, whether every save waits for the disk, how many acts (0: until it is killed).
 #[test]
 fn child_saves_until_it_is_killed() {
     let Some(given) = Given::find() else { return };
@@ -270,7 +270,7 @@ impl Saver {
         });
     }
 
-    /// Goes on from what a kill in the middle of `damage_and_recover` left.
+    /// Continues from the state that a kill in the middle of `damage_and_recover` left.
     fn mend(&mut self) {
         match self.place.number("r") {
             Ok(Some(n)) => self.r = n,
@@ -296,8 +296,8 @@ impl Saver {
         if random.below(2) == 0 {
             fs::remove_file(&path).unwrap();
         } else {
-            // By rename, so that no entry of the history is torn with it; and long ago, so that nobody waits
-            // for a writer to go on.
+            // By rename, so that the history's link to the file is not torn with it; and with an old time, so that
+            // readers do not wait for a running writer.
             let torn = self.place.folder.join("torn");
             fs::write(&torn, format!("{DAMAGE} {}", random.below(12))).unwrap();
             age(&torn, Duration::from_secs(10));
@@ -333,12 +333,12 @@ fn age(path: &Path, by: Duration) {
     file.set_modified(SystemTime::now() - by).unwrap();
 }
 
-/// What the children were told is done, and the act that the last one was at.
+/// What the children reported as done, and the act that the last one was in.
 struct Known {
     a: u64,
     task: Option<u64>,
     r: u64,
-    /// The newest that is in the history of `r` for sure.
+    /// The newest state that is surely in the history of `r`.
     r_before: u64,
     /// Whether the file of `r` may be torn or gone.
     damaged: bool,
@@ -346,7 +346,7 @@ struct Known {
     fences: Vec<Fence>,
     released: bool,
     pins: BTreeMap<String, u64>,
-    /// Whatever was pinned once stays in the history out of turn.
+    /// States that were ever pinned stay in the history out of order.
     once_pinned: BTreeSet<u64>,
     at: Option<Vec<String>>,
     acts: u64,
@@ -401,21 +401,21 @@ impl Known {
         }
     }
 
-    /// The newest entry is back: the state before the last save, or the last one itself where a kill had left an
-    /// entry of it already.
+    /// The newest entry is back: the state before the last save, or the last state itself if a kill had already left an
+    /// entry of it.
     fn recovered(&mut self, n: u64) {
         assert!([self.r, self.r_before].contains(&n), "{n}, not {}", self.r);
         self.r = n;
         self.damaged = false;
     }
 
-    /// What the act that was killed would have made of a number.
+    /// The number that the killed act would have written.
     fn may_be(&self, act: &str) -> Option<u64> {
         let at = self.at.as_ref().filter(|at| at[0] == act)?;
         at.last()?.parse().ok()
     }
 
-    /// Judges the store as the killed child left it, and goes on from what is there.
+    /// Judges the state that the killed child left, and continues from it.
     fn judge(&mut self, place: &Place) {
         self.judge_documents(place);
         self.judge_claim(place);
@@ -444,7 +444,7 @@ impl Known {
             self.task,
             self.at
         );
-        // What is put aside is there once, and whole.
+        // Each archived text is there once, and whole.
         for path in place.archives() {
             let text = fs::read_to_string(&path).unwrap();
             let whole: TaskCheckpoint = serde_json::from_str(&text).unwrap();
@@ -511,7 +511,7 @@ impl Known {
             assert!(claim.released == self.released || may_be, "{claim:?}");
         }
         self.released = claim.released;
-        // Who had it before stays out.
+        // The earlier owner is kept out.
         if let [.., old, _] = self.fences.as_slice() {
             let error = place
                 .files
@@ -593,7 +593,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
         now.as_secs() % 1_000_000
     });
-    // Past the capture of passing tests: a run that fails later can be begun again.
+    // Written directly, past the harness: a run that fails later can be repeated.
     let _ = writeln!(
         std::io::stderr(),
         "{kills} kills, AGENT_CHECKPOINT_SEED={seed}"
@@ -644,7 +644,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
             &words,
         );
         let mut said = Vec::new();
-        // Now and then before it is ready, too.
+        // Sometimes before it is ready, too.
         if random.below(10) > 0 {
             while said.last().is_none_or(|line| line != "ready") {
                 let line = child.hear();
@@ -657,7 +657,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
         said.extend(child.kill());
         known.hear(&said);
         known.judge(&place);
-        // What a killed writer left is removed once it is old; who came just before is left alone.
+        // Leftovers of a killed writer are removed once they are old; those of a very recent one stay.
         let temps = temps(folder.path());
         left_temps += temps.len();
         for temp in temps {
@@ -666,7 +666,7 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
         an_hour_passes_since_the_sweep(folder.path());
     }
 
-    // The last one ends by itself.
+    // The last child ends by itself.
     let words = format!("{} none 100", random.next());
     let said = Running::start(
         "kills::child_saves_until_it_is_killed",
@@ -723,8 +723,8 @@ fn a_writer_killed_at_any_point_loses_no_save_that_it_was_told_of() {
     );
 }
 
-/// A killed writer leaves its temporary file in the folder where it was writing: that of the checkpoints, of the
-/// claims, of the files they name, of the history, of what was put aside.
+/// A killed writer leaves its temporary file in the folder in which it was writing: that of the checkpoints, the
+/// claims, the fingerprints, the history, or the archived and quarantined texts.
 #[test]
 fn what_killed_writers_left_is_swept_wherever_it_lies() {
     let folder = tempfile::tempdir().unwrap();
@@ -752,7 +752,7 @@ fn what_killed_writers_left_is_swept_wherever_it_lies() {
     }
     place.files.put(&key("a"), Put::new(numbered(1))).unwrap();
     for temp in left {
-        // Whoever makes the young ones may be alive.
+        // The writer of the young ones may be alive.
         let is_young = temp.to_string_lossy().contains("newNEWnew123");
         assert_eq!(temp.exists(), is_young, "{}", temp.display());
     }

@@ -1,4 +1,4 @@
-//! What is left when a program, its machine or a call to the file system fails in the middle.
+//! The state after a program, its machine or a file-system call fails in the middle of an action.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
-//! Many writers of one checkpoint, in processes of their own: nothing is lost between them.
+//! Many writers of one checkpoint, in separate processes: nothing is lost between them.
 //!
-//! A test starts this very program again for the functions named `child_…`. The full run, with every save
-//! waiting for the disk, is `scripts/soak`.
+//! A test starts this program again for the functions named `child_…`. The full run, in which every save waits for the
+//! disk, is `scripts/soak`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,11 +25,11 @@ use agent_checkpoint::{Checkpoints, ClaimRequest, ErrorKind, Expect, Fence, Fenc
 
 const WRITERS: u64 = 8;
 
-/// A day: no claim of these tests runs out by itself.
+/// A day, so that no claim of these tests expires by itself.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// Whether every save waits for the disk, as in `scripts/soak`. The order of writers is the same without, and
-/// the suite stays fast.
+/// Whether every save waits for the disk, as in `scripts/soak`. Without that the order of writers is the same, and the
+/// suite stays fast.
 fn durability() -> Durability {
     match std::env::var_os("AGENT_CHECKPOINT_SOAK") {
         Some(_) => Durability::Full,
@@ -38,7 +38,7 @@ fn durability() -> Durability {
 }
 
 fn options() -> FileOptions {
-    // The machine may be busy with other things.
+    // The machine may be busy.
     FileOptions::default()
         .with_durability(durability())
         .with_lock_timeout(Duration::from_secs(300))
@@ -52,7 +52,7 @@ fn document(text: &str) -> Document {
     Document::from_text(text).unwrap()
 }
 
-/// How far each writer is, from the blockers `{writer}: {count}`.
+/// The count of each writer, from the blockers `{writer}: {count}`.
 fn counts(task: &TaskCheckpoint) -> BTreeMap<u64, u64> {
     let read = |line: &String| {
         let (writer, count) = line.split_once(": ").unwrap();
@@ -61,7 +61,7 @@ fn counts(task: &TaskCheckpoint) -> BTreeMap<u64, u64> {
     task.blockers.iter().map(read).collect()
 }
 
-/// Counts one more for a writer.
+/// Increments the count of a writer.
 fn count_up(task: &mut TaskCheckpoint, writer: u64) {
     let mut counts = counts(task);
     *counts.entry(writer).or_default() += 1;
@@ -71,7 +71,7 @@ fn count_up(task: &mut TaskCheckpoint, writer: u64) {
     task.blockers = lines.collect();
 }
 
-/// Words: the writer's number, how many updates, its fence.
+/// Arguments: the writer's number, how many updates, its fence.
 #[test]
 fn child_counts_up() {
     let Some(given) = Given::find() else { return };
@@ -92,12 +92,12 @@ fn child_counts_up() {
     }
 }
 
-/// Words: the writer's number. Saves until it is told to stop; says of each save how long it took, in µs, and how many
-/// saves were made since its own last one.
+/// Argument: the writer's number. Saves until it is told to stop. Reports for each save how long it took, in µs, and
+/// how many saves were made since its last one.
 #[test]
 fn child_saves_without_a_pause() {
     let Some(given) = Given::find() else { return };
-    // The timeout that everybody has.
+    // The default timeout.
     let options = FileOptions::default().with_durability(durability());
     let store = FileStore::with_options(given.folder.join("store"), options);
     let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
@@ -120,8 +120,8 @@ fn child_saves_without_a_pause() {
     say(&waits.join(" "));
 }
 
-/// How often each of so many processes saved one key in this time; how long each save took, in µs, and how many saves
-/// were made meanwhile, with it, the most last.
+/// How often each of `writers` processes saved one key in this time; how long each save took, in µs; and how many saves
+/// were made meanwhile, including itself, in ascending order.
 fn saves_in(time: Duration, writers: u64) -> (Vec<usize>, Vec<u64>, Vec<u64>) {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
@@ -157,15 +157,16 @@ fn saves_in(time: Duration, writers: u64) -> (Vec<usize>, Vec<u64>, Vec<u64>) {
     (saves, all, turns)
 }
 
-/// The wait that so many of 1,000 saves do not exceed.
+/// The wait that this many of 1,000 saves do not exceed.
 fn share(waits: &[u64], of_1000: usize) -> u64 {
     waits[((waits.len() * of_1000) / 1000).min(waits.len() - 1)]
 }
 
-/// Whoever gave the lock back took it again, and others waited for seconds, until they were refused.
+/// The broken rule: the process that released the lock took it again at once, and others waited for seconds until they
+/// were refused.
 #[test]
 fn of_eight_writers_of_one_key_each_has_its_turn_and_none_is_refused() {
-    // With real syncs for long enough that one of 1,000 is many.
+    // With real syncs, long enough that 1 in 1,000 is a meaningful number.
     let is_long = durability() == Durability::Full;
     let time = Duration::from_secs(if is_long { 60 } else { 2 });
     let (_, alone, _) = saves_in(time / 4, 1);
@@ -188,13 +189,13 @@ fn of_eight_writers_of_one_key_each_has_its_turn_and_none_is_refused() {
         most / (least + 1) < 4,
         "{saves:?}: one saved far more often than another"
     );
-    // Counted in saves of others: how long one of these takes is for the disk to say.
+    // Counted in saves of other writers, because the duration of a save depends on the disk.
     let turns = [500, 990, 999, 1000].map(|of| share(&turns, of));
     println!(
         "saves from one of a writer's to its next: half {}, of 1,000 ten over {}, one over {}, the most {}",
         turns[0], turns[1], turns[2], turns[3]
     );
-    // Of the few saves of the short form one in 1,000 is the one of the start.
+    // Of the few saves of the short form, one in 1,000 is the first one.
     let (waited, most) = if is_long {
         (turns[2], 20)
     } else {
@@ -203,7 +204,7 @@ fn of_eight_writers_of_one_key_each_has_its_turn_and_none_is_refused() {
     assert!(waited <= most, "{turns:?}");
 }
 
-/// Words: the old fence. Tries everything that writes until it is told to stop.
+/// Argument: the old fence. Tries every write until it is told to stop.
 #[test]
 fn child_writes_with_an_old_fence() {
     let Some(given) = Given::find() else { return };
@@ -246,7 +247,7 @@ fn updates_of_eight_processes_are_all_there_and_no_old_owner_gets_in() {
     let tasks = Checkpoints::<TaskCheckpoint>::new(store.clone()).with_limits(Limits::unlimited());
     tasks.create(&shared, &task(&[])).unwrap();
 
-    // Three that had the task before: one gave it back, one's claim ran out, one was taken for dead.
+    // Three earlier owners: one released its claim, one's claim expired, one was taken for dead.
     let claim = |request: ClaimRequest| store.claim(&shared, &request).unwrap().fence;
     let released = claim(ClaimRequest::new("early", LONG));
     store.release(&shared, released).unwrap();
@@ -309,7 +310,7 @@ impl Drop for Set<'_> {
     }
 }
 
-/// Readers of the library, and one that just opens the file as any other program does.
+/// Readers that use the library, and one that just opens the file like any other program.
 #[test]
 fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -347,7 +348,7 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
         });
         let pasts = scope.spawn(|| {
             read_on(&|| {
-                // Of the past, what is listed can be loaded, or was pruned just now.
+                // A listed earlier state can be loaded, or was pruned just now.
                 for entry in store.states(&shared).unwrap() {
                     assert!(entry.revision.is_ok(), "{entry:?}");
                     match store.load_revision(&shared, &entry.id) {
@@ -368,7 +369,7 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
                 counts(&task)
             })
         });
-        // Also when a writer fails: the readers must not be waited for for ever.
+        // Also if a writer fails, so that the test does not wait for the readers forever.
         let until_done = Set(&done);
         open_gate(folder.path());
         for writer in writers {
@@ -383,7 +384,7 @@ fn who_reads_while_others_write_sees_whole_files_that_never_go_back() {
     assert_eq!(counted.values().sum::<u64>(), 600, "{counted:?}");
 }
 
-/// Words: the slot, the writer's number, how many updates.
+/// Arguments: the slot, the writer's number, how many updates.
 #[test]
 fn child_counts_up_in_a_slot() {
     let Some(given) = Given::find() else { return };
@@ -434,7 +435,7 @@ fn two_slots_of_one_host_file_are_updated_at_once_and_both_are_whole() {
         assert_eq!(counts(&loaded.checkpoint), BTreeMap::from([(writer, 300)]));
         assert!(loaded.violations.is_empty(), "{:?}", loaded.violations);
     }
-    // The builder's own members are as they were, to the byte.
+    // The builder's own members are unchanged, byte for byte.
     let text = fs::read_to_string(&host).unwrap();
     assert!(
         text.starts_with("{\"mine\":1.50,\"activePrd\":{\"id\":\"p\""),
@@ -443,7 +444,7 @@ fn two_slots_of_one_host_file_are_updated_at_once_and_both_are_whole() {
     assert!(text.contains("{\"id\":\"x\",\"kept\":[ ]"), "{text}");
 }
 
-/// Words: the writer's number, the last round.
+/// Arguments: the writer's number, the last round.
 #[test]
 fn child_expects_the_revision_it_read() {
     let Some(given) = Given::find() else { return };
@@ -532,8 +533,8 @@ fn recovery_raced_by_many_puts_one_copy_aside() {
         let text = format!("{{\"n\":{n}}}");
         store.put(&shared, Put::new(document(&text))).unwrap();
     }
-    // What was there is corrupt; the newest before it is n = 1. The second time the very same damage comes
-    // again, the third time another.
+    // The present text is corrupt; the newest state before it is n = 1. The second time the same damage comes again,
+    // the third time a different one.
     let whole = agent_checkpoint::Revision::of(b"{\"n\":1}").to_string();
     let mut copies = std::collections::BTreeSet::new();
     for damage in ["{\"n\":2", "{\"n\":2", "\0\0\0\0\0\0\0"] {
@@ -561,7 +562,7 @@ fn recovery_raced_by_many_puts_one_copy_aside() {
     assert_eq!(copies.len(), 2);
 }
 
-/// Cuts the file and fills it again in place, as an editor or a script with `>` does, until it is told to stop.
+/// Truncates the file and rewrites it in place, like an editor or a script with `>`, until it is told to stop.
 #[test]
 fn child_rewrites_in_place() {
     let Some(given) = Given::find() else { return };
@@ -576,8 +577,8 @@ fn child_rewrites_in_place() {
     say(&edits.to_string());
 }
 
-/// A program that takes no lock is at the file all the while: who reads waits until it is whole, and who
-/// writes is refused or does it on what the program wrote.
+/// A program without the lock keeps rewriting the file: a reader waits until it is whole, and a writer is refused or
+/// builds on the program's text.
 #[test]
 fn a_file_that_another_program_is_just_rewriting_is_not_taken_for_corrupt() {
     let folder = tempfile::tempdir().unwrap();
@@ -588,7 +589,7 @@ fn a_file_that_another_program_is_just_rewriting_is_not_taken_for_corrupt() {
     let foreign = Running::start("many_writers::child_rewrites_in_place", folder.path(), "");
     open_gate(folder.path());
     let until = Instant::now() + Duration::from_secs(3);
-    // Too busy is an answer; corrupt is none.
+    // "Too busy" is allowed; "corrupt" is not.
     let busy = |kind: &ErrorKind| matches!(kind, ErrorKind::ChangedMeanwhile);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -629,12 +630,12 @@ fn a_file_that_another_program_is_just_rewriting_is_not_taken_for_corrupt() {
     assert!(store.load(&shared).unwrap().is_some());
 }
 
-/// Another program, which writes into the file just before one call of ours to the file system.
+/// Another program, which writes into the file just before one of our file-system calls.
 struct Intruder {
     path: PathBuf,
     calls: usize,
     at: usize,
-    /// What that call is.
+    /// The kind of that call.
     operation: Option<Operation>,
 }
 
@@ -651,8 +652,8 @@ impl Watch for Intruder {
     }
 }
 
-/// The edit comes at every single call of a save. Up to the last look it is seen and kept; in the one instant
-/// that remains, between that look and the rename, it is in the history.
+/// The edit comes at every single call of a save. Up to the last check it is seen and kept. In the instant between that
+/// check and the rename, it ends up in the history.
 #[test]
 fn an_edit_by_another_program_at_any_point_of_a_save_is_not_lost() {
     let (mut kept, mut in_history) = (0, Vec::new());
@@ -688,7 +689,7 @@ fn an_edit_by_another_program_at_any_point_of_a_save_is_not_lost() {
             kept += 1;
             continue;
         }
-        // Our save replaced it after all: whoever looks for it finds it.
+        // Our save replaced it after all, but it can be found.
         saved.unwrap();
         assert_eq!(text, "{\"n\": 2}");
         let found = store.states(&shared).unwrap().iter().any(|entry| {
@@ -699,11 +700,11 @@ fn an_edit_by_another_program_at_any_point_of_a_save_is_not_lost() {
         in_history.push(operation);
     }
     assert!(kept > 20, "{kept}");
-    // The remaining instant is the one before the rename, and no longer.
+    // Only in the instant before the rename.
     assert_eq!(in_history, [Operation::Rename]);
 }
 
-/// Words: who it is. Takes the lock and keeps it.
+/// Argument: its name. Takes the lock and keeps it.
 #[test]
 fn child_holds_the_checkpoint() {
     let Some(given) = Given::find() else { return };
@@ -805,7 +806,7 @@ fn a_wait_that_ends_names_the_holder_its_process_and_since_when() {
     assert!(!told.contains(".lock"), "{told}");
 }
 
-/// The time that counts for a claim is that of the write, not that at which its writer began to wait.
+/// A claim is judged at the time of the write, not at the time at which its writer began to wait.
 #[test]
 fn a_claim_that_runs_out_while_its_owner_waits_for_the_lock_does_not_open_any_more() {
     let folder = tempfile::tempdir().unwrap();
@@ -848,8 +849,8 @@ fn a_claim_that_runs_out_while_its_owner_waits_for_the_lock_does_not_open_any_mo
     assert_eq!(store.load(&shared).unwrap().unwrap().document.text(), "{}");
 }
 
-/// A dead agent's task goes to whoever asks once its claim has run out, with a fence that keeps it out for
-/// good.
+/// A dead agent's task goes to the next agent that asks once its claim has expired, with a fence that keeps the dead
+/// one out for good.
 #[test]
 fn an_expired_owner_does_not_write() {
     let folder = tempfile::tempdir().unwrap();
@@ -886,7 +887,7 @@ fn an_expired_owner_does_not_write() {
     );
     let next = late.claim(&shared, &request("next")).unwrap();
     assert!(next.fence > dead.fence);
-    // A release does not set the count back, and the old fence opens no later claim either.
+    // A release does not reset the count, and the old fence is not accepted for a later claim either.
     late.release(&shared, next.fence).unwrap();
     let third = late.claim(&shared, &request("third")).unwrap();
     assert!(third.fence > next.fence);
@@ -910,7 +911,7 @@ fn an_expired_owner_does_not_write() {
     );
 }
 
-/// Words: who asks, for how many milliseconds.
+/// Arguments: the asking owner, and for how many milliseconds.
 #[test]
 fn child_claims() {
     let Some(given) = Given::find() else { return };
@@ -932,7 +933,7 @@ fn child_claims() {
     }
 }
 
-/// A claim was a file that was written and read back: both believed that they had it.
+/// The broken rule: a claim was a file that was written and read back, so both believed that they had it.
 #[test]
 fn a_task_that_many_ask_for_at_once_is_given_to_one() {
     for round in 0..5 {
@@ -964,7 +965,7 @@ fn a_task_that_many_ask_for_at_once_is_given_to_one() {
     }
 }
 
-/// The claim of an agent that was killed was held for ever.
+/// The broken rule: a killed agent's claim was held forever.
 #[test]
 fn the_claim_of_a_dead_agent_runs_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -979,7 +980,7 @@ fn the_claim_of_a_dead_agent_runs_out() {
     dead.kill();
     let store = open(folder.path());
     let ask = || store.claim(&key("shared"), &ClaimRequest::new("next", LONG));
-    // Nobody can know that it is dead; its time must run out first.
+    // No process can know that it is dead, so its time must run out first.
     assert!(
         matches!(ask().unwrap_err().kind(), ErrorKind::Claimed { owner, .. } if owner == "dead")
     );

@@ -1,6 +1,6 @@
-//! Disks that are really full and folders that really may not be written, through the whole store.
+//! Really full disks and really write-protected folders, through the whole store.
 //!
-//! The tests start this very program again as a child, where the child is needed; see `CHILD`.
+//! The tests start this program again as a child if needed; see `CHILD`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ fn child_folder() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// Goes past the capture of passing tests, so that nobody takes a skipped test for a passed one.
+/// Written past the test harness, so that a skipped test does not look like a passed one.
 fn skipped(test: &str, why: &str) {
     let _ = writeln!(io::stderr(), "SKIPPED {test} ({why})");
     assert!(
@@ -66,7 +66,7 @@ fn a_delete_works_on_a_full_disk() {
     );
 }
 
-/// Runs a child in a file system of its own, which is small.
+/// Runs a child in a separate, small file system.
 fn on_a_small_disk(test: &str, child: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mount =
@@ -96,7 +96,7 @@ fn on_a_small_disk(test: &str, child: &str) {
     skipped(test, "no file system may be mounted here");
 }
 
-/// Whether the child came to its end; one that began and did not fails the test.
+/// Whether the child ran to its end. A child that began and did not finish fails the test.
 fn has_run(output: &Output) -> bool {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -153,7 +153,7 @@ fn child_fills_the_disk() {
     refused("release", store.release(&a, claim.fence).map(drop));
     assert!(store.load(&key("b")).unwrap().is_none());
 
-    // With room again, everything goes on.
+    // With free space again, everything works.
     fs::remove_file(folder.join("filler")).unwrap();
     store
         .put(&a, Put::new(large("more")).with_fence(Some(claim.fence)))
@@ -197,7 +197,7 @@ fn fill(path: &Path) -> io::Error {
     }
 }
 
-/// Everything below, at its mode, for a comparison.
+/// Everything below a folder, with modes, for comparisons.
 fn snapshot(folder: &Path) -> Vec<(String, u64, u32, Vec<u8>)> {
     let names = tree(folder).into_iter();
     names
@@ -226,7 +226,7 @@ fn a_folder_that_may_not_be_written_is_read_and_stays_as_it_is() {
         .put(&key("damaged"), Put::new(document("{}")))
         .unwrap();
     fs::write(work.join("damaged.json"), "{\"half\": ").unwrap();
-    // Whoever may not write may read.
+    // A user who may not write may still read.
     for name in tree(folder.path()) {
         let path = folder.path().join(name);
         let mode = if path.is_dir() { 0o555 } else { 0o444 };
@@ -235,7 +235,7 @@ fn a_folder_that_may_not_be_written_is_read_and_stays_as_it_is() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let before = snapshot(&work);
 
-    // Root may write everywhere, so another user tries. The copy of this program lies where that one can run it.
+    // Root may write everywhere, so another user tries. The copy of this program lies where that user can run it.
     let mut command = Command::new(std::env::current_exe().unwrap());
     if root {
         let program = folder.path().join("program");
@@ -255,7 +255,7 @@ fn a_folder_that_may_not_be_written_is_read_and_stays_as_it_is() {
     };
     assert!(has_run(&output), "{output:?}");
     assert_eq!(snapshot(&work), before);
-    // The folder can be removed again.
+    // Make the folder removable again.
     for name in tree(folder.path()) {
         let path = folder.path().join(name);
         if path.is_dir() {
@@ -352,8 +352,8 @@ fn child_may_only_read() {
     println!("DONE");
 }
 
-/// Two users of one group share a folder, as the members of a team do: `umask 002`, a folder with the set-group-id
-/// bit. What one began the other claims, reports on and recovers.
+/// Two users of one group share a folder, like members of a team: `umask 002`, and a folder with the set-group-id bit.
+/// Each can claim, report on and recover what the other began.
 #[test]
 fn two_users_of_one_group_folder_claim_report_and_recover() {
     let test = "two_users_of_one_group_folder_claim_report_and_recover";

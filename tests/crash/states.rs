@@ -1,4 +1,4 @@
-//! What a loss of power leaves, at every point of everything a store does: see `crash/disk.rs` for what is
+//! All states that a power loss leaves at every point of every action of a store: `explorer/disk.rs` says what is
 //! explored and what is not.
 
 use crate::explorer as crash;
@@ -15,7 +15,7 @@ macro_rules! survive {
     )* };
 }
 
-/// A loss of power after each call.
+/// A power loss after each call.
 mod crash_after_each_call {
     use super::{depth, scenarios};
 
@@ -67,8 +67,8 @@ mod crash_after_each_call {
     );
 }
 
-/// A kill after each call, another run to the end, and then a loss of power. Not of `archived`: whoever archives
-/// again is told that there is nothing, which promises nothing.
+/// A kill after each call, another run to the end, and then a power loss. Not for `archived`: a second archive reports
+/// that there is nothing, which promises nothing.
 mod kill_after_each_call {
     use super::{depth, scenarios};
 
@@ -100,7 +100,7 @@ mod kill_after_each_call {
     );
 }
 
-/// The same of scenarios in which so much is never waited for that their states come to thousands.
+/// The same for scenarios with so few syncs that there are thousands of states.
 mod kill_after_each_call_in_full {
     use std::io::Write;
 

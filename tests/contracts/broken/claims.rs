@@ -1,4 +1,4 @@
-//! How broken stores claim, and which fences they accept.
+//! Claims of broken stores, and the fences that they accept.
 
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::{Claim, ClaimRequest, Fence, Key, Result};

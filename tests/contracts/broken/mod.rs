@@ -1,4 +1,4 @@
-//! Stores that are broken on purpose, each in one way: a right store behind one fault.
+//! Deliberately broken stores, each a correct store with one fault.
 
 mod claims;
 mod store;
@@ -16,7 +16,7 @@ use agent_checkpoint::{Key, Result};
 
 use crate::stores::{Files, InMemory, in_memory};
 
-/// What is wrong: one fault for each kind of rule.
+/// The faults: one for each kind of rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     DefaultForNothing,
@@ -71,7 +71,7 @@ pub(crate) enum Fault {
 
 use Fault::*;
 
-/// Those that show in files, or in several processes.
+/// The faults that show only in files, or with several processes.
 const IN_FILES: [Fault; 12] = [
     AddsLinesLater,
     WritesLater,
@@ -114,7 +114,7 @@ pub(crate) struct BrokenPlace {
     shared: Arc<Shared>,
 }
 
-/// What all openings of a place have in common.
+/// The state that all openings of a place share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) puts: AtomicU64,
@@ -132,7 +132,7 @@ pub(crate) struct Broken {
     pub(crate) own: Own,
 }
 
-/// What one opening has for itself.
+/// The state of one opening.
 #[derive(Default)]
 pub(crate) struct Own {
     pub(crate) waiting: Mutex<Option<(Key, Document)>>,

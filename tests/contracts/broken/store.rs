@@ -1,4 +1,4 @@
-//! A broken store: each method does what the right one does, but for the faults.
+//! A broken store: each method does what the correct one does, except for the faults.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -77,7 +77,7 @@ impl CheckpointStore for Broken {
         match self.fault {
             ForgetsTheDocument => self.right.delete(key, options),
             ForgetsNoFile => {
-                // A copy that was made at some time, and that nobody remembers.
+                // A copy from some earlier time.
                 let file = self.right.beside().document_file(key);
                 let file = file.filter(|file| file.exists());
                 let copy = file.as_ref().map(|file| std::fs::read(file).unwrap());
@@ -95,7 +95,7 @@ impl CheckpointStore for Broken {
         let mut page = self.right.list(query)?;
         match self.fault {
             ListsBackwards => page.entries.reverse(),
-            // Nothing on it, and yet there is more.
+            // An empty page that is not the last one.
             PagesWithoutEnd if query.after.is_some() => {
                 page.entries.clear();
                 page.next.clone_from(&query.after);
@@ -152,7 +152,7 @@ impl CheckpointStore for Broken {
     }
 }
 
-/// How many lines wait in the process that added them, so that nearly every kill loses some.
+/// How many lines wait in the process that added them; enough that nearly every kill loses some.
 const MOST_WAITING: usize = 6;
 
 impl Beside for Broken {
@@ -355,13 +355,13 @@ impl Broken {
         }
     }
 
-    /// What is not written yet.
+    /// The document that is not written yet.
     fn waiting(&self, key: &Key) -> Option<(Key, Document)> {
         let waiting = self.own.waiting.lock().unwrap().clone();
         waiting.filter(|(waits, _)| waits == key)
     }
 
-    /// Writes what waits.
+    /// Writes the waiting document.
     pub(super) fn write_waiting(&self) -> Result<()> {
         let waiting = self.own.waiting.lock().unwrap().take();
         if let Some((key, document)) = waiting {
@@ -371,7 +371,7 @@ impl Broken {
     }
 }
 
-/// What a put says that was not done.
+/// The answer to a put that was not done.
 pub(super) fn as_if_done(present: Option<&Stored>, document: &Document, outcome: Outcome) -> Saved {
     let revision = Revision::of(document.text().as_bytes());
     Saved::new(

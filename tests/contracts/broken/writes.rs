@@ -1,4 +1,4 @@
-//! How broken stores put and transact.
+//! Puts and transactions of broken stores.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use super::store::as_if_done;
 /// Long enough for another writer to come between.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Excludes the threads of one process, and no others.
+/// Excludes only the threads of one process.
 static PROCESS: Mutex<()> = Mutex::new(());
 
 fn text(text: impl Into<String>) -> Document {
@@ -117,7 +117,7 @@ impl Broken {
         Err(error)
     }
 
-    /// Lets others come between the check and the write.
+    /// Lets other writers come between the check and the write.
     fn check_then_write(&self, key: &Key, document: Document, expect: &Expect) -> Result<Saved> {
         let present = self.right.load(key)?;
         if !fits(expect, present.as_ref()) {

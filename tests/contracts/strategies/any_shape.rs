@@ -6,7 +6,7 @@ use proptest::arbitrary::Arbitrary;
 
 use super::{assert_share, for_each_type, sample, shrink_all_ways};
 
-/// A JSON object that the library reads, without what no schema can see.
+/// Asserts that the text is a JSON object that the library reads, without parts that no schema can see.
 fn assert_object(text: &str) -> Document {
     let document = Document::from_text(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(document.findings(), [], "{text}");
@@ -20,7 +20,7 @@ fn is_an_object_that_is_valid_or_not<C: Arbitrary + Examine>() {
         let document = assert_object(text);
         valid += usize::from(C::examine(&document).is_some_and(|found| found.is_empty()));
     }
-    // At least those without a change; at most half, or there is little to tell apart.
+    // At least the unchanged ones; at most half, or there is little to distinguish.
     assert!((30..110).contains(&valid), "{valid} are valid");
 }
 for_each_type!(is_an_object_that_is_valid_or_not);
@@ -42,7 +42,7 @@ fn numbers<'d>(node: Node<'d>, into: &mut Vec<&'d str>) {
     }
 }
 
-/// A reader that keeps numbers as `f64` refuses few of the texts.
+/// A reader that represents numbers as `f64` refuses only a few of the texts.
 #[test]
 fn few_texts_have_a_number_beyond_f64() {
     let texts = sample(&any_shape::<super::SitebuilderCheckpoint>(), 400);

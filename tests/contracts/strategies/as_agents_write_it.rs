@@ -6,7 +6,7 @@ use proptest::arbitrary::Arbitrary;
 
 use super::{assert_share, for_each_type, sample, shrink_all_ways};
 
-/// Another reader takes it too, once the byte order mark is off.
+/// Another reader accepts it too, without the byte order mark.
 fn assert_json(text: &str) {
     let value: serde_json::Value =
         serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap();
@@ -40,7 +40,7 @@ fn the_shares_are_those_of_the_page() {
     };
     share("byte order mark", 0.5, &|text| text.starts_with('\u{feff}'));
     share("tabs", 0.2, &|text| text.contains("\n\t"));
-    // Of the 4 of 5 that have lines inside, and of the rest those with a line end after them.
+    // Of the 4 in 5 texts with line ends inside, and of the others those with a final line end.
     share("CRLF", 0.45, &|text| text.contains("\r\n"));
     share("one line", 0.2, &|text| {
         text.trim_end().lines().count() == 1

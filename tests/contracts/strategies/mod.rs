@@ -1,4 +1,4 @@
-//! What the strategies of the library give, and that shrinking keeps to it.
+//! The values of the library's strategies, and that shrinking keeps their promises.
 
 mod any_shape;
 mod as_agents_write_it;
@@ -16,7 +16,7 @@ use agent_checkpoint::formats::task::TaskCheckpoint;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-/// Makes a test of each type of checkpoint, out of a function that takes the type.
+/// Makes a test for each type of checkpoint from a function that is generic over the type.
 macro_rules! for_each_type {
     ($function:ident) => {
         mod $function {
@@ -60,15 +60,15 @@ fn sample<S: Strategy>(strategy: &S, count: usize) -> Vec<S::Value> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Shrinks values in every way that a failing test may: each answer, *still fails* or *does not*, as it
-/// comes; and hands over each value on the way. Says how many there were.
+/// Shrinks values in every way that a failing test may, with every sequence of the answers *still fails* and *does
+/// not*, and calls `check` with each value on the way. Returns how many there were.
 fn shrink_all_ways<S: Strategy>(strategy: &S, count: usize, check: impl Fn(S::Value)) -> usize {
     const STEPS: usize = 60;
     let mut runner = TestRunner::deterministic();
     let mut seen = 0;
     for _ in 0..count {
         let mut tree = strategy.new_tree(&mut runner).unwrap();
-        // Out of a fixed sequence: which steps to take back.
+        // A fixed sequence decides which steps are undone.
         let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
         for _ in 0..STEPS {
             bits = bits.rotate_left(7).wrapping_mul(5).wrapping_add(1);
@@ -87,10 +87,10 @@ fn shrink_all_ways<S: Strategy>(strategy: &S, count: usize, check: impl Fn(S::Va
     seen
 }
 
-/// Whether a share is what a page says, give or take what so many values can be off.
+/// Asserts that a share is what a page says, within the tolerance for this many values.
 fn assert_share(what: &str, count: usize, of: usize, expected: f64) {
     let share = count as f64 / of as f64;
-    // What so many values are off by chance, and the pages round.
+    // The random deviation for this many values, plus the rounding on the pages.
     let off = 2.5 * (expected * (1.0 - expected) / of as f64).sqrt() + 0.01;
     assert!(
         (share - expected).abs() < off,

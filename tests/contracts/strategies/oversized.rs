@@ -1,4 +1,4 @@
-//! `oversized`: valid but for its size, and what a save makes of it.
+//! `oversized`: valid except for its size, and the result of saving it.
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::{Code, Document};
@@ -59,7 +59,7 @@ fn it_is_large_in_texts_and_in_lists() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::common::cases(64)))]
 
-    /// What a save of a format with limits cuts is in its record, whole, and what it does not cut is said.
+    /// Items that a save drops are recorded whole. If the checkpoint is still too large, the save reports that.
     #[test]
     fn a_save_cuts_or_says_that_it_is_over(task in oversized::<TaskCheckpoint>()) {
         let limits = Limits::default();
@@ -74,7 +74,7 @@ proptest! {
             None => prop_assert!(size(&cut) <= 2048),
             Some(over) => prop_assert_eq!((over.bytes, over.limit), (size(&cut), 2048)),
         }
-        // What is left together with the record is all that there was.
+        // The remaining steps and the dropped items are all the steps there were.
         let gone = task.completed_steps.len() - cut.completed_steps.len();
         let recorded = truncation.dropped.iter().filter(|dropped| dropped.pointer.starts_with("/completedSteps/"));
         prop_assert_eq!(gone, recorded.count());

@@ -1,4 +1,4 @@
-//! How often `any` gives what its documentation says.
+//! How often `any` gives the values that its documentation names.
 
 use agent_checkpoint::formats::OpenEnum;
 use agent_checkpoint::formats::agent_session::{AgentStatus, AgentType};

@@ -1,4 +1,4 @@
-//! `any` and `valid`: nothing that breaks a rule.
+//! `any` and `valid`: values that break no rule.
 
 use agent_checkpoint::formats::story_pipeline::StoryCheckpoint;
 use agent_checkpoint::json::Document;
@@ -18,7 +18,7 @@ fn assert_valid<C: Examine>(value: &C) {
     assert_eq!(document.read::<C>().unwrap().value, *value);
 }
 
-/// Also without the look that `valid` has at each value.
+/// Even without the check that `valid` makes of each value.
 fn any_has_no_violations<C: Arbitrary + Examine>() {
     for value in sample(&any::<C>(), cases(150) as usize) {
         assert_valid(&value);
@@ -32,7 +32,7 @@ fn shrinks_through_valid_values<C: Arbitrary + Examine>() {
 }
 for_each_type!(shrinks_through_valid_values);
 
-/// Also with the shortest text that is in reach.
+/// Even with the shortest possible text.
 #[test]
 fn a_verdict_that_refuses_says_why() {
     let refused = any::<StoryCheckpoint>().prop_filter("nothing is refused", |story| {

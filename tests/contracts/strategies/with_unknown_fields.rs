@@ -1,4 +1,4 @@
-//! `with_unknown_fields`: valid, and with something in it that the type does not declare.
+//! `with_unknown_fields`: valid, and with members that the type does not declare.
 
 use std::collections::BTreeSet;
 

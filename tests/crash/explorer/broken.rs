@@ -1,7 +1,7 @@
-//! Writers that do it wrong, made of the calls of one that does it right.
+//! Faulty writers, made from the calls of a correct one.
 //!
-//! Each leaves out or moves what some program out there leaves out or moves. An explorer that finds nothing bad in
-//! what they may leave would prove nothing about the right one.
+//! Each omits or moves a call as some real program does. If the explorer found nothing bad in their states, it would
+//! prove nothing about the correct writer.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) fn without_folder_sync(steps: &[Step]) -> Vec<Step> {
     without(steps, |step| matches!(step, Step::SyncFolder(_)))
 }
 
-/// Folders are made and their parents are not synced.
+/// Folders are created, but their parents are not synced.
 pub(crate) fn without_sync_of_parents(steps: &[Step]) -> Vec<Step> {
     let mut kept = Vec::new();
     let mut after_making = false;
@@ -41,7 +41,7 @@ fn without(steps: &[Step], left_out: impl Fn(&Step) -> bool) -> Vec<Step> {
     kept.cloned().collect()
 }
 
-/// The file is cut and filled again in place; it is synced, and there is no rename.
+/// The file is truncated and rewritten in place; it is synced, and there is no rename.
 pub(crate) fn in_place(steps: &[Step]) -> Vec<Step> {
     let target = |temp: &PathBuf| {
         steps.iter().find_map(|step| match step {
@@ -65,7 +65,7 @@ pub(crate) fn in_place(steps: &[Step]) -> Vec<Step> {
                 to: target(temp).unwrap(),
             }),
             Step::Sync(temp) if is_temp(temp) => changed.push(Step::Sync(target(temp).unwrap())),
-            // The present file is not linked into the history: it would change there too.
+            // The present file is not linked into the history, because it would change there, too.
             Step::Link { .. } => {}
             Step::Rename { from, .. } if is_temp(from) => {}
             other => changed.push(other.clone()),
@@ -74,7 +74,7 @@ pub(crate) fn in_place(steps: &[Step]) -> Vec<Step> {
     changed
 }
 
-/// The file takes its name first and is synced then.
+/// The file is renamed first and synced afterwards.
 pub(crate) fn rename_before_sync(steps: &[Step]) -> Vec<Step> {
     let mut changed = Vec::new();
     let mut late = None;

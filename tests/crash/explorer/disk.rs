@@ -1,17 +1,16 @@
-//! A model of a file system that promises only what the standard does.
+//! A model of a file system that promises only what the standard promises.
 //!
-//! It knows what every program sees now, and what of that would survive a loss of power:
+//! It knows the state that every program sees now, and the states that a power loss may leave:
 //!
-//! - The contents of a file last from the moment it is synced. Until then a crash leaves, of all that was
-//!   written since: nothing, a part of a write, zeros in the place of it, all of it; and a write may be there
-//!   although one before it is not.
-//! - A name lasts from the moment its folder is synced. Until then a crash leaves any of the changes of
-//!   names since, in any order, but that changes of one name keep theirs. A rename within a folder happens or
-//!   does not. What is in a folder whose own name is lost is lost with it.
-//! - Syncing a file does not make its name last, nor syncing a folder the contents of what is in it.
+//! - The contents of a file are durable once it is synced. Until then a crash leaves, of everything written since:
+//!   nothing, a part of a write, zeros in its place, or all of it. A write may be there although an earlier one is not.
+//! - A name is durable once its folder is synced. Until then a crash leaves any subset of the changes of names since,
+//!   in any order, but changes of one name keep their order. A rename within a folder happens as a whole or not at all.
+//!   If a folder's own name is lost, its content is lost, too.
+//! - Syncing a file does not sync its name, and syncing a folder does not sync the contents of its files.
 //!
-//! Not modelled: modes, owners and times of folders; a time that is set may be lost alone. Renames from one
-//! folder to another are refused: nothing here does them.
+//! Not modelled: modes, owners and times of folders. A changed time may be lost alone. Renames from one folder to
+//! another are refused, because no code here makes them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
@@ -75,23 +74,23 @@ struct Folder {
 
 #[derive(Clone)]
 struct File {
-    /// What is surely there.
+    /// The content that is surely on disk.
     durable: Content,
     live: Content,
-    /// All that may be there after a crash: `durable` first, `live` last.
+    /// All possible contents after a crash: `durable` first, `live` last.
     possible: Vec<Content>,
 }
 
 impl File {
     fn becomes(&mut self, content: Content) {
-        // The last stays last: it is the state in which nothing is lost.
+        // The last one stays last: it is the state in which nothing is lost.
         self.possible.retain(|known| *known != content);
         self.possible.push(content.clone());
         self.live = content;
     }
 }
 
-/// A disk, and what is still on its way to it.
+/// A disk, and the changes that are not on it yet.
 #[derive(Clone)]
 pub(crate) struct Disk {
     folders: Vec<Folder>,
@@ -101,14 +100,14 @@ pub(crate) struct Disk {
 
 const ROOT: usize = 0;
 
-/// How far the contents of files that are not synced are varied.
+/// How thoroughly the contents of unsynced files are varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// One file at a time is anything it may be, while all others are complete, and while all others have lost
-    /// what was not synced. Not explored: two files that are both torn, or one lost and one complete beside a
+    /// One file at a time has any of its possible contents, while all others are complete, and while all others have
+    /// lost their unsynced writes. Not explored: two torn files at once, or one lost and one complete file beside a
     /// torn one.
     Single,
-    /// The same, after a part of the calls only, as the other tests try a part: of all in continuous integration.
+    /// The same, after only a part of the calls, like other tests; after all calls in continuous integration.
     Part,
     /// Every combination.
     Full,
@@ -196,7 +195,7 @@ impl Disk {
         folder.durable = folder.live.clone();
     }
 
-    /// Does what the step does.
+    /// Applies a step.
     pub(crate) fn apply(&mut self, step: &Step) {
         self.clock += Duration::from_millis(1);
         let time = self.clock;
@@ -221,7 +220,7 @@ impl Disk {
                 let variants = [
                     over(&file.live.bytes, at, half),
                     over(&file.live.bytes, at, &zeros),
-                    // The write is there, and what was written before it is not.
+                    // The write is there, but the ones before it are not.
                     over(&file.durable.bytes, at, bytes),
                     over(&file.live.bytes, at, bytes),
                 ];
@@ -260,7 +259,7 @@ impl Disk {
         }
     }
 
-    /// What every program sees now.
+    /// The tree that every program sees now.
     pub(crate) fn live(&self) -> Tree {
         let names = self.names_of(ROOT, &|folder| &folder.live);
         self.tree(&names, |file| &file.live)
@@ -296,7 +295,7 @@ impl Disk {
         tree
     }
 
-    /// Every state that a loss of power may leave at this moment.
+    /// Every state that a power loss may leave at this moment.
     pub(crate) fn crashes(&self, depth: Depth) -> Vec<Tree> {
         let mut trees = Vec::new();
         for paths in self.possible_paths(ROOT) {
@@ -337,7 +336,7 @@ impl Disk {
         tree
     }
 
-    /// Which of its possible contents each of these files has.
+    /// The choices of contents for these files.
     fn choices(&self, files: &[usize], depth: Depth) -> Vec<Vec<usize>> {
         let count = |at: usize| self.files[files[at]].possible.len();
         match depth {
@@ -374,7 +373,7 @@ impl Disk {
         }
     }
 
-    /// Every set of paths that a loss of power may leave below a folder.
+    /// Every set of paths that a power loss may leave below a folder.
     fn possible_paths(&self, folder: usize) -> Vec<Paths> {
         let mut all = Vec::new();
         for names in self.possible_names(folder) {
@@ -405,7 +404,7 @@ impl Disk {
 
     fn possible_names(&self, folder: usize) -> HashSet<Names> {
         let folder = &self.folders[folder];
-        // For each change, whether it has happened; one that touches a name waits for those before it.
+        // For each change, whether it has happened. A change of a name waits for earlier changes of that name.
         let mut happened: Vec<Vec<bool>> = vec![Vec::new()];
         for (at, change) in folder.pending.iter().enumerate() {
             let waits_for: Vec<usize> = (0..at)
@@ -435,7 +434,7 @@ impl Disk {
 
 type Paths = BTreeMap<PathBuf, Target>;
 
-/// Bytes with others written over them, and zeros in between where they are too short.
+/// Bytes with others written over them, with zeros in between if they are too short.
 fn over(bytes: &[u8], at: usize, written: &[u8]) -> Arc<[u8]> {
     let mut all = bytes.to_vec();
     if !written.is_empty() {

@@ -9,7 +9,7 @@ use super::disk::{Depth, Disk};
 use super::step::Step;
 use super::tree::Tree;
 
-/// What a loss of power left.
+/// A state after a power loss.
 pub(crate) struct State {
     pub(crate) tree: Tree,
     /// How many calls were made.
@@ -18,11 +18,11 @@ pub(crate) struct State {
     pub(crate) acknowledged: usize,
 }
 
-/// Every state that a loss of power after each of the calls may leave, each once for each number of acts that
-/// were acknowledged. Begins when `from` acts were.
+/// Every state that a power loss after each of the calls may leave, once for each number of acknowledged acts. Starts
+/// when `from` acts are acknowledged.
 pub(crate) fn explore(mut disk: Disk, steps: &[Step], from: usize, depth: Depth) -> Vec<State> {
     let mut states = Vec::new();
-    // By their hashes: there are tens of thousands of trees, most of them many times.
+    // By hash: there are tens of thousands of trees, and most occur many times.
     let mut seen: HashSet<(usize, u64)> = HashSet::new();
     let hasher = RandomState::new();
     let mut acknowledged = 0;

@@ -8,12 +8,12 @@ use std::rc::Rc;
 
 use agent_checkpoint::testkit::seam::{Call, Operation, Verdict, Watch, watched};
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The system says no, with this number.
+    /// The call fails with this error number.
     Error(i32),
-    /// A write writes less than it was given.
+    /// A write writes only a part.
     ShortWrite,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Failed {
 /// Picks calls, by their number and what they do.
 type Which = dyn Fn(usize, &Call<'_>) -> bool;
 
-/// Makes calls fail, and watches what is never done after a failure.
+/// Makes calls fail, and checks for actions that must not follow a failure.
 struct Failing {
     fault: Fault,
     which: Box<Which>,
@@ -47,7 +47,7 @@ struct Failing {
     not_synced: HashSet<PathBuf>,
 }
 
-/// What became of a run.
+/// The result of a run.
 pub(crate) struct Run<T> {
     pub(crate) result: T,
     /// How many calls there were.
@@ -55,7 +55,7 @@ pub(crate) struct Run<T> {
     pub(crate) failed: Vec<Failed>,
 }
 
-/// Runs `run` while the calls that `which` picks fail. It is given the number of the call.
+/// Runs `run` while the calls that `which` selects fail. `which` gets the number of the call.
 pub(crate) fn with_fault<T>(
     fault: Fault,
     which: impl Fn(usize, &Call<'_>) -> bool + 'static,
@@ -89,7 +89,7 @@ impl Watch for Failing {
         );
         if !(self.which)(number, call) {
             if matches!(call.operation, Operation::Rename) {
-                // Another file has the name from now on, or none.
+                // The name now belongs to another file, or to none.
                 self.not_synced.remove(call.path);
             }
             return Verdict::Go;

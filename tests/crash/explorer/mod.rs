@@ -1,5 +1,5 @@
-//! What a crash may leave, tried out: a program's calls are recorded, every state that a loss of power may
-//! leave after each of them is built, and what a store makes of it is judged.
+//! Tests all states that a crash may leave: a program's calls are recorded, every state that a power loss may leave
+//! after each of them is built, and the store's handling of it is judged.
 
 pub(crate) mod broken;
 mod disk;
@@ -19,8 +19,7 @@ pub(crate) use tree::Tree;
 
 use std::path::Path;
 
-/// A folder to try things out in: in memory where there is such a place, for nothing here is about the disk of
-/// this machine.
+/// A folder for experiments: in memory if possible, because these tests do not depend on this machine's disk.
 pub(crate) fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() {

@@ -1,4 +1,4 @@
-//! What a store must make of whatever a crash left.
+//! What a store must do with any state that a crash left.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use agent_checkpoint::{Error, ErrorKind, Fence, Key};
 
 use super::scenario::{Look, Recorded, Scenario};
 
-/// What is under a key.
+/// The content of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Nothing,
     Text(String),
     Corrupt,
-    /// It could not be told: never allowed.
+    /// It could not be determined, which is never allowed.
     Failed(String),
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn observe(store: &dyn CheckpointStore, key: &Key) -> Seen {
     }
 }
 
-/// Judges what a crash left in `folder`.
+/// Judges the state that a crash left in `folder`.
 pub(crate) fn judge(
     scenario: &Scenario,
     recorded: &Recorded,
@@ -52,7 +52,7 @@ pub(crate) fn judge(
         return Err(format!("found {found:?}, allowed are {allowed:?}"));
     }
     history_is_real(store, key, found, recorded)?;
-    // A host file that cannot be read says so to whoever lists it.
+    // Listing reports an unreadable host file.
     if *found != Seen::Corrupt {
         let listed = store.list(&Query::all()).map_err(told("list"))?;
         let is_there = *found != Seen::Nothing;
@@ -77,7 +77,7 @@ pub(crate) fn told(what: &str) -> impl Fn(Error) -> String {
     move |error| format!("cannot {what}: {error} ({:?})", error.kind())
 }
 
-/// Every entry can be read, and is a state that was there.
+/// Every entry is readable, and is a state that existed.
 fn history_is_real(
     store: &dyn CheckpointStore,
     key: &Key,
@@ -98,7 +98,7 @@ fn history_is_real(
     Ok(())
 }
 
-/// All that the history of a key holds.
+/// All states in the history of a key.
 pub(crate) fn past(store: &dyn CheckpointStore, key: &Key) -> Vec<Seen> {
     let entries = store.states(key).unwrap_or_default();
     let texts = entries.iter().filter_map(|entry| {
@@ -119,7 +119,7 @@ pub(crate) fn fence(store: &dyn CheckpointStore, key: &Key) -> Result<Option<Fen
         .map(|claim| claim.fence))
 }
 
-/// Whatever a crash left: the work goes on, and nothing that was there is lost by that.
+/// In any state after a crash, the next save works and loses nothing that was there.
 pub(crate) fn next_save_works(store: &dyn CheckpointStore, key: &Key) -> Result<(), String> {
     let fence = fence(store, key)?;
     let next = r#"{"next": "save", "completedSteps": []}"#;
@@ -156,7 +156,7 @@ pub(crate) fn next_save_works(store: &dyn CheckpointStore, key: &Key) -> Result<
     Ok(())
 }
 
-/// A host file lays a text that comes from elsewhere anew.
+/// A host file reformats a text that comes from elsewhere.
 fn without_space(text: &str) -> String {
     text.split_whitespace().collect()
 }

@@ -1,4 +1,4 @@
-//! What a program does with a store, act by act.
+//! The acts of a program on a store.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,27 +19,27 @@ use super::scratch;
 use super::step::{Recorder, Step};
 use super::tree::Tree;
 
-/// One thing that a program does in a folder.
+/// One act of a program in a folder.
 pub(crate) type Act = fn(&Path) -> agent_checkpoint::Result<()>;
 
-/// What is wrong with a state.
+/// The verdict on a state; an error describes the problem.
 pub(crate) type Judged = Result<(), String>;
 
-/// What a program does in a folder, one act after the other; each is acknowledged to its user.
+/// A sequence of acts in a folder, each of which is acknowledged to the user.
 #[derive(Clone)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) open: fn(&Path) -> Box<dyn CheckpointStore>,
     pub(crate) key: Key,
-    /// What is there, and on the disk, before.
+    /// The state on disk before the first act.
     pub(crate) before: fn(&Path),
     pub(crate) acts: Vec<Act>,
-    /// Whether acts that were acknowledged may be lost, each whole: where not every save waits for the disk.
+    /// Whether acknowledged acts may be lost, each as a whole, because not every save waits for the disk.
     pub(crate) may_be_older: bool,
-    /// Whether the first act begins with a write of another program that syncs nothing: until the act is
-    /// acknowledged, anything may be there.
+    /// Whether the first act begins with an unsynced write of another program: until the act is acknowledged, any
+    /// content is possible.
     pub(crate) foreign: bool,
-    /// What must hold besides the rules for all.
+    /// Further conditions besides the general rules.
     pub(crate) also: fn(&Look<'_>) -> Judged,
 }
 
@@ -52,17 +52,17 @@ pub(crate) struct Look<'l> {
     pub(crate) found: &'l Seen,
 }
 
-/// The calls of a scenario, and what its store held after each act.
+/// The calls of a scenario, and the content of its store after each act.
 pub(crate) struct Recorded {
     pub(crate) initial: Tree,
     pub(crate) steps: Vec<Step>,
     pub(crate) seen: Vec<Seen>,
-    /// What the history held before the first act.
+    /// The content of the history before the first act.
     pub(crate) past: Vec<Seen>,
 }
 
 impl Scenario {
-    /// Runs the scenario where it begins with `initial`.
+    /// Runs the scenario, starting with `initial`.
     fn record_from(&self, initial: &Tree) -> Recorded {
         let folder = scratch();
         initial.write(folder.path());
@@ -82,7 +82,7 @@ impl Scenario {
             seen.push(see());
         }
         let steps = steps.into_inner();
-        // A call that went past the seam would be missing in the states: then nothing is proved.
+        // If a call bypassed the seam, the states would lack it, and nothing would be proved.
         let mut disk = Disk::of(initial);
         for step in &steps {
             disk.apply(step);
@@ -108,7 +108,7 @@ impl Scenario {
         self.record_from(&Tree::read(folder.path()))
     }
 
-    /// Judges every state that a loss of power may leave.
+    /// Judges every state that a power loss may leave.
     pub(crate) fn survives_crashes(&self, depth: Depth) {
         let began = Instant::now();
         let recorded = self.record();
@@ -126,9 +126,8 @@ impl Scenario {
         );
     }
 
-    /// The program is killed after each of its calls, which loses nothing yet; then it runs again to its end,
-    /// and only then the power goes. What was acknowledged then must be there, although some of it was made by
-    /// the one that was killed.
+    /// The program is killed after each of its calls, which loses nothing yet. Then it runs again to its end, and only
+    /// then the power fails. Everything acknowledged must be there, even if the killed process made a part of it.
     pub(crate) fn survives_a_kill_and_then_a_crash(&self, depth: Depth) {
         let began = Instant::now();
         let first = self.record();
@@ -139,7 +138,7 @@ impl Scenario {
                 disk.apply(step);
             }
             let mut again = self.record_from(&disk.live());
-            // What the killed one removed may come back.
+            // What the killed process removed may come back.
             again.past.extend([&first.past[..], &first.seen].concat());
             let states = explore(disk, &again.steps, self.acts.len(), depth);
             let states = sample(states, depth, MOST_STATES_OF_A_KILL);
@@ -158,7 +157,7 @@ impl Scenario {
         );
     }
 
-    /// What is wrong with each bad state, for a person.
+    /// The problem of each bad state, for a person.
     pub(crate) fn judge_all(&self, recorded: &Recorded, states: &[State]) -> Vec<String> {
         let next = AtomicUsize::new(0);
         let findings = Mutex::new(Vec::new());
@@ -172,7 +171,7 @@ impl Scenario {
                 }
             }
         };
-        // Who reads a corrupt file waits a moment and looks again: meanwhile others are judged.
+        // A reader of a corrupt file waits briefly and reads again, so judge others meanwhile.
         std::thread::scope(|scope| {
             for _ in 0..JUDGES {
                 scope.spawn(judge);
@@ -184,13 +183,13 @@ impl Scenario {
     }
 }
 
-/// How many states of a scenario are judged in continuous integration, unless all are wanted (`scripts/crash`).
+/// How many states of a scenario are judged in continuous integration, unless all are requested (`scripts/crash`).
 const MOST_STATES: u32 = 400;
 
 /// The same for each call after which a program is killed.
 const MOST_STATES_OF_A_KILL: u32 = 40;
 
-/// So many of the states, spread evenly, and always the last: nothing more happens after it.
+/// This many of the states, evenly spread, and always the last one, after which nothing more happens.
 fn sample(states: Vec<State>, depth: Depth, most: u32) -> Vec<State> {
     let most = cases(most) as usize;
     if depth != Depth::Part || states.len() <= most {
@@ -205,11 +204,11 @@ fn sample(states: Vec<State>, depth: Depth, most: u32) -> Vec<State> {
         .collect()
 }
 
-/// How many states are judged at a time.
+/// How many states are judged at the same time.
 const JUDGES: usize = 8;
 
 impl Recorded {
-    /// The states that a loss of power may leave when `from` acts were acknowledged, or later.
+    /// The states that a power loss may leave once `from` acts are acknowledged, or later.
     pub(crate) fn states(&self, from: usize, depth: Depth) -> Vec<State> {
         explore(Disk::of(&self.initial), &self.steps, from, depth)
     }

@@ -1,4 +1,4 @@
-//! What stores do, for the tests of crashes and of faults.
+//! Scenarios of stores for the tests of crashes and faults.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn open_host(root: &Path) -> Box<dyn CheckpointStore> {
     Box::new(BuilderStateStore::with_options(root.join(HOST), options()))
 }
 
-/// Every text is of another length, so that a torn one is none of them.
+/// Every text has a different length, so that a torn text equals none of them.
 pub(crate) fn text(name: &str) -> String {
     format!(
         "{{\"state\": \"{name}\", \"of\": \"{}\"}}\n",
@@ -119,7 +119,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Judged {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// Whether a file of this text is somewhere.
+/// Whether some file has this text.
 fn is_somewhere(look: &Look<'_>, text: &str) -> bool {
     let files = Tree::read(look.folder).files;
     files.iter().any(|file| *file.bytes == *text.as_bytes())
@@ -150,7 +150,7 @@ fn typed(store: Box<dyn CheckpointStore>) -> Checkpoints<TaskCheckpoint> {
     Checkpoints::new(store).with_clock(clock(NOW))
 }
 
-/// How many steps a checkpoint has before it is cut.
+/// How many steps a checkpoint has before steps are dropped.
 const STEPS: usize = 11;
 
 fn finish(root: &Path, number: usize) -> Result<()> {
@@ -168,7 +168,7 @@ fn begin_with_steps(root: &Path, steps: usize) {
     }
 }
 
-/// Each of so many steps is in the dropped log, or still in the checkpoint.
+/// Each of `count` steps is in the dropped log, or still in the checkpoint.
 fn no_step_is_lost(look: &Look<'_>, count: usize) -> Judged {
     let tasks = Checkpoints::<TaskCheckpoint>::new(open_few(look.folder));
     let loaded = tasks.get(&a()).map_err(told("load"))?;
@@ -187,7 +187,7 @@ fn no_step_is_lost(look: &Look<'_>, count: usize) -> Judged {
     Ok(())
 }
 
-/// The first save that moves a step out: the log, its name and its folder are new.
+/// The first save that drops a step: the log, its name and its folder are new.
 pub(crate) fn first_cut() -> Scenario {
     const FIT: usize = 10;
     Scenario {
@@ -201,7 +201,7 @@ pub(crate) fn first_cut() -> Scenario {
     }
 }
 
-/// A checkpoint that was deleted and is brought back, with what is in its dropped log.
+/// A deleted checkpoint is restored together with its dropped log.
 pub(crate) fn restored_after_a_delete() -> Scenario {
     fn restore(root: &Path) -> Result<()> {
         let store = &*open_few(root);
@@ -229,7 +229,7 @@ pub(crate) fn restored_after_a_delete() -> Scenario {
     }
 }
 
-/// What a save cuts is in the record, or still in the checkpoint.
+/// Items that a save drops are in the dropped log, or still in the checkpoint.
 pub(crate) fn cut() -> Scenario {
     Scenario {
         open: open_few,
@@ -263,7 +263,7 @@ pub(crate) fn history_beyond_its_limit() -> Scenario {
     }
 }
 
-/// The newest entry never goes.
+/// The newest entry is never removed.
 fn some_history(look: &Look<'_>) -> Judged {
     let entries = look.store.states(&a()).map_err(told("list the history"))?;
     ensure(entries.len() > 1, || "the whole history is gone".to_owned())
@@ -374,7 +374,7 @@ fn fence(number: u64) -> Fence {
     Fence::new(first_fence() + number)
 }
 
-/// An old owner stays out, and the next claim is greater than all before.
+/// An old owner is kept out, and the next fence is greater than all earlier ones.
 fn kept_out(look: &Look<'_>, key: &Key, old: &[Fence]) -> Judged {
     let document = Document::from_text(text("intruder")).unwrap();
     for fence in old {
@@ -542,7 +542,7 @@ fn damage(root: &Path, file: &str) {
     std::fs::write(root.join(file), DAMAGED).unwrap();
 }
 
-/// The damaged text is where it was, or was put aside.
+/// The damaged text is at its place, or was quarantined.
 fn damaged_is_kept(look: &Look<'_>) -> Judged {
     ensure(is_somewhere(look, DAMAGED), || {
         "the damaged text is gone".to_owned()
@@ -595,7 +595,7 @@ fn save_slot(root: &Path, name: &str) -> Result<()> {
     save(&*open_host(root), &active(), &text(name), None)
 }
 
-/// What the builder itself has in the file is there.
+/// The builder's own members of the file are there.
 fn the_builders_own_is_there(look: &Look<'_>) -> Judged {
     let text = std::fs::read_to_string(look.folder.join(HOST)).map_err(|why| why.to_string())?;
     ensure(text.contains("builder-abc123"), || {
@@ -729,7 +729,7 @@ pub(crate) fn lazy() -> Scenario {
     }
 }
 
-/// A checkpoint that is begun anew, after one of its name whose pieces are in the record of what was cut.
+/// A checkpoint that is begun anew after an earlier one of that name, whose dropped items are in the log.
 pub(crate) fn begun_anew() -> Scenario {
     fn begin(root: &Path) -> Result<()> {
         let tasks = typed(open(root));
@@ -763,7 +763,7 @@ pub(crate) fn begun_anew() -> Scenario {
     }
 }
 
-/// A task that begins anew in the place of one that is archived, with pieces of both in the dropped log.
+/// A task that begins anew in the place of an archived one, with dropped items of both in the log.
 pub(crate) fn restarted() -> Scenario {
     fn restart(root: &Path) -> Result<()> {
         let tasks = typed(open_few(root)).archiving(Archive::Aborted);
@@ -780,7 +780,7 @@ pub(crate) fn restarted() -> Scenario {
             Node::Folder => String::new(),
         };
         if !matches!(look.found, Seen::Text(text) if text.contains("anew")) {
-            // It is still the old task, which goes on.
+            // It is still the old task, which continues.
             no_step_is_lost(look, STEPS)?;
             finish(look.folder, STEPS).map_err(told("go on"))?;
             return no_step_is_lost(look, STEPS + 1);
@@ -821,13 +821,13 @@ pub(crate) fn restarted() -> Scenario {
     }
 }
 
-/// Another program replaces the checkpoint, or makes it, and syncs nothing.
+/// Another program replaces or creates the checkpoint, and syncs nothing.
 fn foreign(root: &Path) {
     let path = root.join("store/a.json");
     unsynced::replace(&path, text("foreign").as_bytes()).unwrap();
 }
 
-/// Another program writes at the end of the checkpoint in place, and syncs nothing.
+/// Another program appends to the checkpoint in place, and syncs nothing.
 fn foreign_in_place(root: &Path) {
     let path = root.join("store/a.json");
     unsynced::append(&path, b"\n").unwrap();
@@ -928,7 +928,7 @@ pub(crate) fn foreign_healthy() -> Scenario {
     of_foreign("recovery of what another made in place", old, act, fine)
 }
 
-/// The slot of a host file is emptied: then what was in it is in the history.
+/// The slot of a host file is emptied; its content is then in the history.
 pub(crate) fn emptied_slot() -> Scenario {
     fn kept(look: &Look<'_>) -> Judged {
         the_builders_own_is_there(look)?;
@@ -956,7 +956,7 @@ pub(crate) fn emptied_slot() -> Scenario {
     }
 }
 
-/// Whether a part of a forgotten task is in any file: its texts, its dropped steps, the name of its owner.
+/// Whether any file still has a part of a forgotten task: its texts, its dropped steps, the name of its owner.
 pub(crate) fn is_kept_somewhere(root: &Path) -> bool {
     let files = Tree::read(root).files;
     files.iter().any(|file| {
@@ -975,7 +975,7 @@ pub(crate) fn forget(root: &Path) -> Result<()> {
         .map(drop)
 }
 
-/// A task with all that can be kept of one is forgotten.
+/// A task with everything that a store can keep is forgotten.
 pub(crate) fn forgotten() -> Scenario {
     fn begin(root: &Path) {
         begin_with_steps(root, STEPS);
@@ -998,7 +998,7 @@ pub(crate) fn forgotten() -> Scenario {
         store.claim(&a(), &request("the owner")).unwrap();
     }
     fn nothing_is_kept(look: &Look<'_>) -> Judged {
-        // What is left of it is no ledger that is elsewhere.
+        // The rest must not count as a ledger that is elsewhere.
         let ledger = look.store.beside().ledger(&a());
         ledger.map_err(told("read the ledger"))?;
         if look.acknowledged == 0 {
@@ -1016,7 +1016,7 @@ pub(crate) fn forgotten() -> Scenario {
     }
 }
 
-/// The line that belongs at this place of a ledger: each of another length.
+/// The line for this position of a ledger; each has a different length.
 fn line(at: usize) -> String {
     format!("{{\"line\":\"{}\"}}", "x".repeat(at + 1))
 }
@@ -1030,7 +1030,7 @@ fn add_line(store: &dyn CheckpointStore, key: &Key) -> Result<()> {
     }
 }
 
-/// No line that was acknowledged is lost, none is there that was never begun, and the ledger goes on.
+/// No acknowledged line is lost, no line is there that was never begun, and the ledger accepts more lines.
 fn ledger_is_whole(look: &Look<'_>, key: &Key, acknowledged: usize) -> Judged {
     let lines = || {
         look.store
@@ -1070,7 +1070,7 @@ pub(crate) fn ledger() -> Scenario {
     }
 }
 
-/// A ledger with a line that a loss of power tore goes on.
+/// A ledger with a torn line accepts more lines.
 pub(crate) fn torn_ledger() -> Scenario {
     fn torn(root: &Path) {
         add_line_to_a(root).unwrap();
@@ -1105,11 +1105,11 @@ pub(crate) fn ledger_of_a_slot() -> Scenario {
 }
 
 thread_local! {
-    /// The permission of the effect that is begun, from one act to the next.
+    /// The guard of the effect that was begun, kept from one act to the next.
     static GUARD: Cell<Option<EffectGuard>> = const { Cell::new(None) };
 }
 
-/// The recorder of a task that was begun, and the effect that it brings about.
+/// The recorder of a task, and an effect of it.
 fn recorder_and_effect(root: &Path) -> Result<(Recorder<TaskCheckpoint>, Effect)> {
     let tasks = Checkpoints::<TaskCheckpoint>::new(open(root));
     let options = RecorderOptions::new("dev").without_claim();
@@ -1138,7 +1138,7 @@ pub(crate) fn effect() -> Scenario {
         let (recorder, effect) = recorder_and_effect(look.folder).map_err(told("carry on"))?;
         let decision = recorder.effect(&effect).map_err(told("begin the effect"))?;
         let fits = match (&decision, look.acknowledged) {
-            // Nothing took place before the beginning was acknowledged.
+            // The effect did not take place before its beginning was acknowledged.
             (EffectDecision::Do(_) | EffectDecision::InDoubt(_), 0) => true,
             (EffectDecision::InDoubt(_) | EffectDecision::AlreadyDone(_), 1) => true,
             (EffectDecision::AlreadyDone(receipt), _) => receipt.read::<u8>().ok() == Some(7),
@@ -1152,7 +1152,7 @@ pub(crate) fn effect() -> Scenario {
     }
 }
 
-/// A state that comes from another store, behind those of a task that was deleted.
+/// A state from another store is added behind the states of a deleted task.
 pub(crate) fn appended() -> Scenario {
     fn append(root: &Path) -> Result<()> {
         let state = Stored::new(Document::from_text(text("old"))?);

@@ -1,4 +1,4 @@
-//! What a program does to the file system, one call after the other.
+//! The calls of a program to the file system, in order.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -6,30 +6,30 @@ use std::rc::Rc;
 
 use agent_checkpoint::testkit::seam::{Call, Operation, Watch, watched};
 
-/// One call that changes something, or makes a change last. Paths are relative to the folder watched.
+/// One call that changes something, or syncs a change. Paths are relative to the watched folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A file is opened that is made if it is not there.
+    /// A file is opened, and created if it is missing.
     Create(PathBuf),
-    /// A file loses its contents but for so many bytes.
+    /// A file is truncated to this many bytes.
     Cut(PathBuf, u64),
     /// Bytes are written at an offset, or at the end.
     Write(PathBuf, Option<u64>, Vec<u8>),
     /// A file gets the time of another.
     SetTime { of: PathBuf, to: PathBuf },
-    /// The contents of a file are made to last.
+    /// The contents of a file are synced.
     Sync(PathBuf),
-    /// The names in a folder are made to last.
+    /// The names in a folder are synced.
     SyncFolder(PathBuf),
-    /// A folder is made.
+    /// A folder is created.
     CreateFolder(PathBuf),
-    /// A file gets a second name.
+    /// A file gets a hard link.
     Link { from: PathBuf, to: PathBuf },
-    /// A file gets another name, whatever had it.
+    /// A file is renamed, and replaces a file of that name.
     Rename { from: PathBuf, to: PathBuf },
-    /// A name goes.
+    /// A name is removed.
     Remove(PathBuf),
-    /// The program told its user that an act is done.
+    /// The program acknowledged an act to its user.
     Acknowledged,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// What `run` does below `root`. It is given a function to be called when an act is acknowledged.
+    /// The calls of `run` below `root`. `run` gets a function to call when an act is acknowledged.
     pub(crate) fn record(root: &Path, run: impl FnOnce(&dyn Fn())) -> Vec<Step> {
         let recorder = Rc::new(RefCell::new(Recorder {
             root: root.to_path_buf(),
@@ -59,7 +59,7 @@ impl Recorder {
 
 impl Watch for Recorder {
     fn after(&mut self, call: &Call<'_>) {
-        // The folder's own name is there for good, whether or not it is made to last.
+        // The folder's own name is durable from the start.
         if call.operation == Operation::SyncFolder && !call.path.starts_with(&self.root) {
             return;
         }
@@ -85,8 +85,8 @@ impl Watch for Recorder {
                 to: path(),
             },
             Operation::Remove => Step::Remove(path()),
-            // Modes and owners are set before the file is synced; what a crash between leaves is a
-            // temporary file that is narrower open than the one it was to replace.
+            // Modes and owners are set before the file is synced. A crash in between leaves a temporary file with fewer
+            // permissions than the file it was to replace.
             _ => return,
         };
         self.steps.push(step);

@@ -1,4 +1,4 @@
-//! What a folder holds, at any depth, as a value.
+//! The content of a folder, at any depth, as a value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ pub(crate) struct Content {
     pub(crate) time: SystemTime,
 }
 
-/// What has a name.
+/// The target of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
     Folder,
-    /// The file with this number: names with one number are names of one file.
+    /// The file with this number. Names with the same number are hard links.
     File(usize),
 }
 
@@ -58,7 +58,7 @@ impl Tree {
         tree
     }
 
-    /// Makes a folder of this machine hold the tree. The folder is empty.
+    /// Writes the tree into an empty folder of this machine.
     pub(crate) fn write(&self, root: &Path) {
         let mut first = HashMap::new();
         for (name, node) in &self.names {
@@ -79,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// The tree without times, for a person, and to compare with another that was made at another time.
+    /// The tree without times, for a person, and for comparing trees from different times.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         for (name, node) in &self.names {
