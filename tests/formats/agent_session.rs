@@ -114,7 +114,7 @@ fn the_examples_are_valid_and_come_back_as_they_were() {
         assert_eq!(after.text(), text);
         let typed = read(text);
         assert_eq!(rules_of(&typed), vec![]);
-        // Nothing of the example is foreign: the type writes all of it.
+        // The type writes every member of the example.
         let written = serde_json::to_value(&typed).unwrap();
         assert_eq!(written, serde_json::from_str::<Value>(text).unwrap());
     }
@@ -235,7 +235,7 @@ fn every_write_stamps_now_and_fifteen_minutes_on() {
         "2026-01-15T15:15:00Z"
     );
 
-    // Each as finely as it was.
+    // Each with its own precision.
     let mut mixed = read(CREATED);
     mixed.next_checkpoint_expected = Some(Timestamp::parse("2026-01-15T14:45:00.5Z"));
     mixed.stamp(time("2026-01-15T15:00:00.987654Z"));
@@ -420,7 +420,7 @@ fn another_agent_takes_over_at_the_same_place() {
     assert_eq!(new.current_step, old.current_step);
     assert_eq!(new.last_checkpoint.as_ref().unwrap().text(), NOW);
     assert_eq!(rules_of(&new), vec![]);
-    // It keeps its type, unless the primary takes over, and tells itself when it looked for messages.
+    // It keeps its type, unless the primary takes over, and it states itself when it looked for messages.
     assert_eq!(new.agent_type, Some(AgentType::Secondary));
     assert_eq!(new.coordination_state, None);
     let primary = old
@@ -436,7 +436,7 @@ fn another_agent_takes_over_at_the_same_place() {
             .taken_over("B", "s", "n", time(NOW))
             .is_err()
     );
-    // Neither an old session nor an id without a file.
+    // An old session is refused, and so is an id without a file.
     for (id, session) in [("B", "abc-123"), ("B", ""), ("Agent-", "s"), ("", "s")] {
         assert!(old.taken_over(id, session, "n", time(NOW)).is_err());
     }
@@ -451,7 +451,7 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
     let now = time(NOW);
     let old = agents.get(&key("Secondary-A")).unwrap().checkpoint;
 
-    // A file of its own beside the old one.
+    // A separate file beside the old one.
     let new = old
         .taken_over(take_over_id("Secondary-A"), "s", "n", now)
         .unwrap();
@@ -459,7 +459,7 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
     assert!(folder.path().join("secondary_a_new.json").exists());
     assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
 
-    // The old file archived, its id used again.
+    // The old file is archived, and its id is used again.
     let archived = store
         .archive(
             &key("Secondary-A"),
@@ -473,7 +473,7 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
     agents.create(&key("Secondary-A"), &new).unwrap();
     assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
     assert_eq!(fs::read_to_string(archived).unwrap(), UPDATED);
-    // A second crash within the second is kept as well.
+    // A second crash within the same second is kept as well.
     let archived = store
         .archive(
             &key("Secondary-A"),
@@ -490,7 +490,7 @@ fn both_ways_of_taking_over_leave_one_current_file_for_each_agent() {
 fn taking_over_is_one_call_and_leaves_no_instant_without_a_checkpoint() {
     let now = time(NOW);
     let agent = key("Secondary-A");
-    // What nobody declared, and the style of the file, stay.
+    // Undeclared members and the style of the file stay.
     let text = UPDATED.replacen("{\n", "{\n  \"of_mine\": [1,2],\n", 1);
     let (folder, store) = stored(&[("secondary_a.json", &text)]);
     let by = TakeOver::new("Secondary-A", "fresh", "Crashed at noon");
@@ -531,7 +531,7 @@ fn taking_over_is_one_call_and_leaves_no_instant_without_a_checkpoint() {
         fs::read_to_string(folder.path().join("secondary_a.json")).unwrap(),
         present
     );
-    // A second crash within the second is kept as well.
+    // A second crash within the same second is kept as well.
     let again = TakeOver::new("secondary_a", "fresher", "Crashed again");
     let taken = take_over(&store, &agent, &again, now).unwrap();
     assert_eq!(
@@ -555,7 +555,7 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
         (Outcome::Created, None)
     );
     assert_eq!(listed(&store), ["Secondary-A", "Secondary-A-New"]);
-    // The old one is put aside after all; what the new one did meanwhile stays.
+    // The old one is archived after all; what the new one did meanwhile stays.
     let agents = store.checkpoints::<AgentCheckpoint>();
     agents
         .update(&taken.key, |agent| {
@@ -573,7 +573,7 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
     );
     assert_eq!(fs::read_to_string(taken.archive.unwrap()).unwrap(), UPDATED);
     assert_eq!(listed(&store), ["Secondary-A-New"]);
-    // Whose checkpoint is claimed has not crashed: nothing is changed, and nothing is left.
+    // An agent with a valid claim has not crashed: nothing is changed, and nothing is left behind.
     let (held, claimed) = stored(&[("secondary_a.json", UPDATED)]);
     let hour = std::time::Duration::from_secs(3600);
     let request = agent_checkpoint::ClaimRequest::new("Secondary-A", hour);
@@ -589,7 +589,7 @@ fn an_agent_with_an_id_of_its_own_takes_over_in_one_call() {
             .collect();
         assert_eq!(files, ["secondary_a.json"]);
     }
-    // Whoever has the claim may.
+    // The holder of the claim may take over.
     let by = TakeOver::new(&new, "fresh", "Crashed").fenced(fence);
     assert!(take_over(&claimed, &agent, &by, now).is_ok());
     assert_eq!(listed(&claimed), ["Secondary-A-New"]);
@@ -705,7 +705,7 @@ fn a_corrupt_file_is_restored_from_its_newest_backup_or_restarted() {
     fs::write(folder.path().join("secondary_a.json"), "{\"agent_id\": ").unwrap();
     let error = agents.get(&agent).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Corrupt(_)), "{error}");
-    // A corrupt file is not passed over, although nobody can tell whose it is.
+    // A corrupt file is not skipped, although its owner is unknown.
     assert_eq!(listed(&store), ["secondary_a"]);
 
     let backups = folder.path().join("backups");
@@ -823,7 +823,7 @@ fn little_work_is_restarted_and_more_is_not() {
     assert_eq!(worked(30).decision, ResumeDecision::Continue);
     let worked = Inputs::of(Worked(TimeDelta::minutes(5)));
     let context = RuleContext::none().with_inputs(&worked);
-    // What cannot be resumed and is little is begun anew as well.
+    // A small checkpoint that cannot be resumed is begun anew as well.
     let mut agent = example();
     agent.can_resume = Some(false);
     let little = agent.resume_plan(&context);
@@ -894,7 +894,7 @@ fn messages_say_what_the_protocol_says() {
             "{id}"
         );
     }
-    // Once it is archived, the archive is what is to be read.
+    // Once it is archived, the message names the archive.
     let archive = "agent_checkpoints/secondary_a_crashed_1768489200.json";
     let text = messages::take_over(&agent, "Secondary-A", Some(archive));
     for part in [
@@ -987,7 +987,7 @@ fn a_file_is_named_after_its_agent_and_stays_in_its_folder() {
         ("../Secondary-A", "%2E.%2Fsecondary_a.json"),
         ("a:b\\c", "a%3Ab%5Cc.json"),
         ("Agent-nul", "%6Eul.json"),
-        // None is taken for an archive or a backup.
+        // None of them counts as an archive or a backup.
         ("Secondary-A_crashed_17", "secondary_a_crashed_1%37.json"),
         ("x-aborted-1768489200", "x_aborted_176848920%30.json"),
         ("x-20260115-143000", "x_20260115_14300%30.json"),
@@ -1067,7 +1067,7 @@ fn a_backup_is_its_agents_by_its_full_name() {
         "secondary_a_20260115_120000.json",
         "secondary_a_new_20270115_143005.json",
     ];
-    // Where nothing else tells, the name does; a counter is a number.
+    // If nothing else shows the order, the name does; a counter counts as a number.
     let document = || Some(Document::from_text("{}").unwrap());
     let of = |agent: &str| {
         let files = names.map(|name| Backup::new(name, document()));
@@ -1124,7 +1124,7 @@ fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
         "backups/secondary_a_20260115_144500.json (the newest by its last_checkpoint, \
          2026-01-15T14:45:00Z)"
     );
-    // What does not say when it was written is as old as its file.
+    // A backup without a stamp is as old as its file.
     let said_nothing = at("soon");
     let file = Backup::new("secondary_a_20260101_000000.json", said_nothing)
         .with_modified(time("2026-01-15T14:50:00Z"));
@@ -1132,12 +1132,12 @@ fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
     assert_eq!(by_file.name, file.name);
     assert_eq!(by_file.age, BackupAge::File(time("2026-01-15T14:50:00Z")));
     assert!(by_file.to_string().contains("since its content has none"));
-    // Of two that say the same, the file that was written later.
+    // Of two with the same stamp, the file that was written later is newer.
     let again = Backup::new("secondary_a_20260115_120000.json", utc.document.clone())
         .with_modified(time("2026-01-15T14:46:00Z"));
     let same = newest(vec![again.clone(), utc.clone()]);
     assert_eq!(same.name, again.name);
-    // What is no use is passed over, and told.
+    // Useless backups are skipped and reported.
     let broken = Backup::new("secondary_a_20270115_163000.json", None);
     let other = Document::from_text(UPDATED.replace("Secondary-A", "Secondary-B")).unwrap();
     let other = Backup::new("secondary_a_20270115_163001.json", Some(other));
@@ -1156,7 +1156,7 @@ fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
     assert!(passed.to_string().contains("was passed over"), "{passed}");
     assert_eq!(newest_backup(&agent, [broken]).unwrap(), None);
 
-    // The same from a folder; without one there are none.
+    // The same from a folder; a missing folder has none.
     let (folder, _) = stored(&[]);
     assert!(backups_in(folder.path(), &agent).unwrap().is_empty());
     fs::create_dir(folder.path().join("backups")).unwrap();
@@ -1201,7 +1201,7 @@ fn every_save_keeps_a_backup_and_ten_stay_of_each_agent() {
     assert_eq!(of("secondary_a"), 10, "{names:?}");
     assert_eq!(of("secondary_a_new"), 1, "{names:?}");
     assert_eq!(names.len(), 11);
-    // Those that stay are the newest: each but the last save is in one of them.
+    // The newest ones stay: each save but the last is in one of them.
     let kept = names.iter().filter(|name| is_backup(name, "secondary_a"));
     let mut lengths: Vec<usize> = kept
         .map(|name| fs::read_to_string(folder.path().join("backups").join(name)).unwrap())
@@ -1249,7 +1249,7 @@ fn an_agent_whose_id_reads_like_an_archive_is_listed_and_loaded() {
         .update(&key(odd), |agent| agent.stamp(time(NOW)))
         .unwrap();
     assert!(!folder.path().join("secondary_a_crashed_1%37.json").exists());
-    // A file that the library begins for such an agent is no archive by its name.
+    // A file that the library begins for such an agent does not have the name of an archive.
     for id in ["Secondary-B-crashed-17", "secondary_c_20260115_143000"] {
         let new = AgentCheckpoint::begin(id, "s", "f", ["Read"], time(NOW));
         agents.create(&key(id), &new).unwrap();
@@ -1319,7 +1319,7 @@ fn files_are_detected_by_folder_and_content() {
             "agent_checkpoints/secondary_a.json",
             Some(r#"{"agent_id": "Secondary-A"}"#),
         ),
-        // Whatever its letters.
+        // In upper or lower case.
         (
             "agent_checkpoints/secondary-a-1769654893.json",
             Some(r#"{"agent_id": "Secondary-A"}"#),
@@ -1341,7 +1341,7 @@ fn files_are_detected_by_folder_and_content() {
         assert!(detect(path, None).is_err(), "{path}");
     }
     assert!(detect("x.json", Some(r#"{"can_resume": true}"#)).is_err());
-    // A place is no evidence without a member of the format.
+    // A path is no evidence without a member of the format.
     assert!(detect("agent_checkpoints/secondary_a.json", Some("{}")).is_err());
 }
 
@@ -1368,7 +1368,7 @@ fn the_hand_off_names_the_place_and_who_was_there_before() {
     assert_eq!((&back.stage, &back.phase), (&None, &handoff.phase));
     assert_eq!(back.handoff().phase, handoff.phase);
     assert_eq!(back.can_resume, Some(true));
-    // A step that was begun and is in the plan is not planned twice.
+    // A step that was begun and is still in the plan is not planned twice.
     handoff.in_progress = ["First", "Write checklist.md questions", "Third"]
         .map(agent_checkpoint::OpenItem::new)
         .to_vec();
@@ -1391,7 +1391,7 @@ fn context() -> OperationContext<'static> {
     OperationContext::at(time(NOW))
 }
 
-/// The members of a valid checkpoint, some of them with any value at all.
+/// The members of a valid checkpoint, some of them with arbitrary values.
 fn messy_agent() -> impl Strategy<Value = Value> {
     let changes = proptest::collection::vec((any::<prop::sample::Index>(), json_value()), 0..6);
     (any::<AgentCheckpoint>(), changes).prop_map(|(agent, changes)| {

@@ -94,7 +94,7 @@ fn rules_broken(build: &BuildCheckpoint) -> Vec<(String, String)> {
     found(&serde_json::to_string(build).unwrap(), &RuleContext::none())
 }
 
-/// A value like `value` with other top-level members; `null` takes one away.
+/// `value` with other top-level members; `null` removes one.
 fn with(value: &Value, members: Value) -> Value {
     let mut value = value.clone();
     for (name, member) in members.as_object().unwrap() {
@@ -133,7 +133,7 @@ fn at(text: &str) -> OperationContext<'static> {
     OperationContext::at(time(text))
 }
 
-/// Refused, with nothing changed.
+/// Asserts that the operation is refused and nothing is changed.
 #[track_caller]
 fn refused(build: &BuildCheckpoint, operation: &Operation) -> ErrorKind {
     let mut changed = build.clone();
@@ -232,7 +232,7 @@ fn the_operations_make_the_examples() {
     let failed = r#"{"op": "workstream fail", "id": "WS3", "because": "Property 'player_id' does not exist on type 'PlayerDTO'"}"#;
     parallel.report(line(failed)).unwrap();
     parallel.stamp(time("2025-12-11T10:25:00Z"));
-    // The example forgets what was in progress; it is pending again.
+    // The example omits the work in progress; here it is pending again.
     let mut expected = example_build(6);
     let error = expected.error.as_mut().unwrap();
     (error.file, error.line) = (None, None);
@@ -256,7 +256,7 @@ fn a_build_can_be_brought_from_its_plan_to_the_complete_example() {
         let id = format!("WS{}", index + 1);
         let files = &wanted.handoff().done[index].files_created;
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        // The plan tells which phase is finished.
+        // The plan shows which phase is finished.
         let here = at("2025-12-11T11:00:00Z");
         let inputs = Inputs::of(plan.clone());
         let here = here.with_rules(RuleContext::none().with_inputs(&inputs));
@@ -332,7 +332,7 @@ fn an_error_that_is_no_object_counts_like_one() {
     );
 }
 
-/// Cleared where an object would be, and kept to the byte elsewhere.
+/// A failure that is no object is cleared where an object is expected, and kept byte for byte elsewhere.
 #[test]
 fn an_error_that_is_no_object_goes_with_the_failure() {
     for error in [
@@ -395,7 +395,7 @@ fn a_stack_that_is_down_is_waived_in_no_way() {
         let kind = refused(&build, &line(wrong).operation);
         assert!(matches!(kind, ErrorKind::Refused { .. }), "{wrong}");
     }
-    // Nor by a change of the value itself, nor is the time of making changed.
+    // A change of the value itself does not do it either, nor is the creation time changed.
     let store = MemoryStore::new();
     let builds = store.checkpoints::<BuildCheckpoint>();
     let name = key("PRD-009");
@@ -411,7 +411,7 @@ fn a_stack_that_is_down_is_waived_in_no_way() {
         let error = builds.update(&name, change).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
     }
-    // Once it was looked at again, the build goes on, and a restart begins anew.
+    // Once it was verified again, the build continues, and a restart begins anew.
     for report in [
         r#"{"op": "verify", "activity": "gate_b_presence", "status": "fail:no total"}"#,
         r#"{"op": "waive", "issue": "ISS-7", "because": "known"}"#,
@@ -503,7 +503,7 @@ fn a_restart_begins_anew_in_the_same_file_and_keeps_what_was_there() {
         .try_update(&key("PRD-001"), |build| build.apply(&restart, &now))
         .unwrap();
     assert_eq!(again.outcome, Outcome::Unchanged);
-    // What is complete begins anew only when it is forced.
+    // A complete build begins anew only with `force`.
     let complete = example_of_complete();
     assert!(matches!(
         refused(&complete, &restart),
@@ -701,7 +701,7 @@ fn resume_begins_at_the_first_phase_with_open_work_and_skips_what_is_dormant() {
         "Skip WS2, it is dormant: not in this run"
     );
 
-    // What is in progress counts as well as what is pending.
+    // Work in progress counts as well as pending work.
     let mut build = example_build(5);
     build.in_progress_workstreams = vec!["WS4".into()];
     build.pending_workstreams = vec!["WS5".into(), "WS3".into()];
@@ -735,7 +735,7 @@ fn a_checkpoint_that_is_further_than_the_work_is_told() {
     assert_eq!(plan.phase.as_deref(), Some("3"));
 }
 
-/// As the protocol's own example of a failure leaves it.
+/// In the state in which the protocol's own example of a failure leaves it.
 #[test]
 fn the_failed_workstream_of_the_example_is_resumed() {
     let failed = example_build(6);
@@ -844,7 +844,7 @@ fn a_build_is_recognised_by_folder_name_and_content() {
     };
     let own = format!("{FOLDER}/PRD-009.json");
     assert_eq!(recognise(&own, None).unwrap().strength, 4);
-    // A place is no evidence without a member of the format.
+    // A path is no evidence without a member of the format.
     assert_eq!(recognise(&own, Some("{}")), None);
     let status = Some(r#"{"status": "failed"}"#);
     assert_eq!(recognise(&own, status).unwrap().strength, 4);
@@ -869,7 +869,7 @@ fn a_build_is_recognised_by_folder_name_and_content() {
         .detect(Path::new("any.json"), Some(&document))
         .unwrap();
     assert_eq!(detected.format.name(), "build-pipeline");
-    // A task that is called by such an id stays a task.
+    // A task with such an id stays a task.
     let task = Document::new(&common::task(&["one"])).unwrap();
     let detected = formats
         .detect(Path::new("tasks/PRD-009.json"), Some(&task))
@@ -917,7 +917,7 @@ fn a_build_is_kept_in_the_protocols_folder() {
     assert_eq!(builds.get(&key("PRD-009")).unwrap().violations, []);
 }
 
-// Whatever the text and the checkpoint are like
+// Any text and any checkpoint
 
 #[test]
 fn an_empty_object_is_every_struct() {
@@ -1067,7 +1067,7 @@ proptest! {
         }
         changed.stamp(now.now);
         let mut broken = rules_broken(&changed);
-        // Between a workstream that is done and what follows, nothing is in progress.
+        // Between the end of one workstream and the next one, nothing is in progress.
         if matches!(operation, Operation::WorkstreamDone { .. }) {
             let between = ("/in_progress_workstreams".to_owned(), "status-rule".to_owned());
             broken.retain(|found| *found != between);
@@ -1133,7 +1133,7 @@ fn build_of(value: &Value) -> BuildCheckpoint {
     document.read::<BuildCheckpoint>().unwrap().value
 }
 
-/// The shapes that agents give the artifacts of a workstream.
+/// The shapes in which agents write the artifacts of a workstream.
 #[test]
 fn files_are_read_out_of_whatever_shape_an_artifact_has() {
     let build = build_of(&json!({

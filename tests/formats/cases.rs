@@ -1,4 +1,4 @@
-//! The inputs of `tests/cases`: what each must give is in `expected.json`.
+//! The inputs of `tests/cases`; `expected.json` has the expected results.
 
 use std::fs;
 use std::path::Path;

@@ -18,14 +18,14 @@ proptest! {
 
     #[test]
     fn a_task_holds_what_a_task_had(mut task in any::<TaskCheckpoint>()) {
-        // A current step that is not in the plan joins it: it is not lost when it is put aside.
+        // A current step that is not in the plan is added to it, so that it is not lost when it is put back.
         if let Some(step) = &task.current_step {
             let text = step.description.clone().unwrap();
             if !task.pending_steps.contains(&text) {
                 task.pending_steps.insert(0, text);
             }
         }
-        // Texts tell list elements apart.
+        // List elements are identified by their texts.
         task.completed_steps.dedup_by(|a, b| a.step == b.step);
         let handoff = task.handoff();
         let converted = convert::<TaskCheckpoint>(&handoff, time("2026-03-02T08:00:00Z")).unwrap();
@@ -35,7 +35,7 @@ proptest! {
     }
 }
 
-/// Every format into every other: what arrives and what is listed as not held are all there was.
+/// Every format into every other: each item either arrives or is listed as not held.
 fn all_is_there_or_listed<C: Checkpoint>(handoff: &Handoff) -> Result<(), TestCaseError> {
     let now = time("2026-03-02T08:00:00Z");
     let converted = convert::<C>(handoff, now).unwrap();
@@ -60,7 +60,7 @@ fn all_is_there_or_listed<C: Checkpoint>(handoff: &Handoff) -> Result<(), TestCa
             C::FORMAT
         );
     }
-    // What was made of a hand-off is a checkpoint that its own format can read.
+    // The converted checkpoint is readable by its own format.
     let document = Document::new(&converted.checkpoint).unwrap();
     prop_assert!(!document.read::<C>().unwrap().is_partial());
     Ok(())
@@ -103,7 +103,7 @@ proptest! {
     }
 }
 
-/// A checkpoint in its own format is the same, whatever a hand-off tells of it.
+/// A checkpoint that is converted to its own format is unchanged, whatever the hand-off says.
 fn stays_as_it_is<C: Checkpoint>(from: &C) -> Result<(), TestCaseError> {
     let now = time("2026-03-02T08:00:00Z");
     let converted = convert_from::<C, C>(from, now).unwrap();
@@ -186,7 +186,7 @@ fn a_stamp_that_a_format_requires_and_nobody_gave_is_announced() {
         task.made_up,
         ["time of finished steps (of 2): 2026-03-02T08:00:00Z"]
     );
-    // Where a format needs none there is none.
+    // A format that does not need one has none.
     handoff.blockers = vec!["No access".to_owned()];
     let site = convert::<SitebuilderCheckpoint>(&handoff, now).unwrap();
     assert_eq!(site.made_up, [""; 0]);

@@ -1,4 +1,4 @@
-//! The formats, each by its own document, and the conversions between them.
+//! The formats, each tested by its own document, and the conversions between them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

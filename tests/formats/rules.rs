@@ -1,6 +1,6 @@
-//! The rules of each format and what reports do, as files: `tests/rules/FORMAT/NAME.txt` has texts, and the violations of
-//! each, or what comes of reports. The README beside them has the form; a new case is a new paragraph, a new rule a new
-//! file.
+//! The rules of each format and the results of reports, as files: `tests/rules/FORMAT/NAME.txt` has texts, and the
+//! violations of each, or the results of reports. The README beside them describes the form. A new case is a new
+//! paragraph, a new rule a new file.
 
 use std::fmt::Debug;
 use std::fs;
@@ -20,7 +20,7 @@ use agent_checkpoint::{Checkpoint, Error, Key, OperationContext, Report, RuleCon
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-/// What is known from outside in a case, and in those after it.
+/// The context of a case and of those after it.
 #[derive(Default)]
 struct Context {
     now: Option<DateTime<Utc>>,
@@ -50,16 +50,16 @@ impl Context {
     }
 }
 
-/// What came of a report: whether it changed something, or why it was refused.
+/// The result of a report: whether it changed something, or why it was refused.
 type Outcome = Result<bool, String>;
 
-/// What is done to a checkpoint.
+/// An action on a checkpoint.
 enum Act {
     Report(Report),
     TakeUp,
 }
 
-/// Does it to the value, which a refusal leaves as it was.
+/// Applies the action to the value. A refusal leaves the value unchanged.
 fn act<C: Checkpoint + Debug>(
     act: Act,
     value: &mut Value,
@@ -81,7 +81,7 @@ fn act<C: Checkpoint + Debug>(
         .map_err(|error| error.to_string())
 }
 
-/// Sets the value at a pointer, or takes it away. Its parent must exist; a number one past a list's end appends.
+/// Sets the value at a pointer, or removes it. Its parent must exist; an index one past a list's end appends.
 fn change(root: &mut Value, pointer: &str, new: Option<Value>) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let name = name.replace("~1", "/").replace("~0", "~");
@@ -96,7 +96,7 @@ fn change(root: &mut Value, pointer: &str, new: Option<Value>) {
     }
 }
 
-/// Runs the cases of a file and says how many there were.
+/// Runs the cases of a file and returns their number.
 fn run<C: Checkpoint + Debug>(path: &Path) -> usize {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let formats = Formats::default();
@@ -114,7 +114,7 @@ fn run<C: Checkpoint + Debug>(path: &Path) -> usize {
         for text in case.lines().filter(|text| !text.starts_with('#')) {
             let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
             let known = (rest != "none").then_some(rest);
-            // Unless the line says why, no report is refused.
+            // Unless the line expects it, no report is refused.
             if word != "refused"
                 && let Some(Err(error)) = &outcome
             {

@@ -235,7 +235,7 @@ fn an_id_that_is_a_number_is_read_by_its_digits() {
     let handoff = read(&task).handoff();
     assert_eq!(handoff.done[0].text, "1");
     assert_eq!(handoff.pending, ["-2"]);
-    // With all digits that the text has, however many.
+    // With all digits of the text.
     for number in ["1.50", "99999999999999999999"] {
         let text = task.to_string().replace(":-2,", &format!(":{number},"));
         let document = Document::from_text(text).unwrap();
@@ -255,7 +255,7 @@ fn an_id_stands_in_the_list_once() {
     task["subtasks"] = json!({"total": 4, "completed": 1, "failed": 0, "items": items});
     task["progress_percent"] = json!(25);
     expect(&task, &[("/subtasks/items/1/id", "not-disjoint")]);
-    // The one that is open is there, and whoever takes it for done says so.
+    // The open one is reported, and so is its claim to be done.
     let task = read(&task);
     assert_eq!(
         task.handoff().pending,
@@ -338,7 +338,7 @@ fn a_state_in_another_spelling_is_reported_and_understood() {
     complete.take_up(&now()).unwrap();
     assert_eq!(complete.status, Some(TaskStatus::InProgress));
 
-    // So it is with subtasks.
+    // The same holds for subtasks.
     assert_eq!(
         SubtaskStatus::from("FAILED").meaning(),
         Some(SubtaskStatus::Failed)
@@ -487,7 +487,7 @@ fn stamps_have_the_precision_of_the_file() {
         |stamp: &Option<Timestamp>| stamp.as_ref().unwrap().text() == "2025-12-08T15:00:00.000Z";
     beat(&mut task);
     assert!(fine(&task.heartbeat.as_ref().unwrap().last_beat));
-    // As finely as the beat before, where there was one.
+    // With the precision of the beat before, if there was one.
     task.heartbeat.as_mut().unwrap().last_beat = Some(Timestamp::parse("2025-12-08T14:30:25Z"));
     beat(&mut task);
     assert_eq!(
@@ -580,13 +580,13 @@ fn the_hand_off_tells_failures_errors_and_scores() {
     ] {
         assert!(told.iter().any(|told| told == line), "{line}: {told:?}");
     }
-    // A blocked task has something in the way, even where its only error denies it.
+    // A blocked task has a blocker, even if its only error denies it.
     task.status = Some(TaskStatus::Blocked);
     assert_eq!(
         task.handoff().blockers,
         ["subtask_failed: post-20: no source"]
     );
-    // An output is a file that was changed, where it is listed so.
+    // An output counts as a changed file if it is listed as one.
     task.subtasks.items[0].output = Some("MANIFEST.json".into());
     let done = &task.handoff().done[0];
     assert_eq!(
@@ -743,7 +743,7 @@ fn files_are_named_after_agent_and_task_and_known_by_their_full_name() {
     let name = |text: &str| (layout.file_name)(&key(text)).unwrap();
     assert_eq!(name("migration-T060"), "migration-T060.json");
     assert_eq!(name("a/b-T1"), "a%2Fb-T1.json");
-    // A task whose id reads like an archive is none.
+    // A task whose id looks like an archive is none.
     assert_eq!(name("a-T1-complete"), "a-T1-complet%65.json");
     assert_eq!(name("a-T1-complete-2"), "a-T1-complete-%32.json");
     for (file, role) in [
@@ -869,7 +869,7 @@ fn a_file_is_recognised_by_folder_name_and_content() {
     ] {
         assert_eq!(detect(path, document), expected, "{path}");
     }
-    // Its own name speaks for a file with little in it.
+    // Its own name is evidence for a file with few members.
     let little = Document::from_text(r#"{"agent": "a", "task_id": "T1"}"#).unwrap();
     assert_eq!(detect("a-T1.json", Some(&little)), Some("sitebuilder"));
     assert_eq!(
@@ -877,10 +877,10 @@ fn a_file_is_recognised_by_folder_name_and_content() {
         Some("sitebuilder")
     );
     assert_eq!(detect("a-T2.json", Some(&little)), None);
-    // A place is no evidence without a member of the format.
+    // A path is no evidence without a member of the format.
     let none = Document::from_text(r#"{"todo": []}"#).unwrap();
     assert_eq!(detect("progress/checkpoints/x.json", Some(&none)), None);
-    // One member alone could be anybody's.
+    // One member alone proves nothing.
     let other = Document::from_text(r#"{"resumable": true}"#).unwrap();
     assert_eq!(detect("x.json", Some(&other)), None);
     let least = r#"{"checkpoint_id": "a-T1-20251208-143025", "task_id": "T1"}"#;
@@ -897,7 +897,7 @@ fn a_task_becomes_a_sitebuilders_with_what_is_not_held_listed() {
     handoff.blockers.push("no key".into());
     handoff.status = Status::Blocked;
     handoff.previous_agents.push("first".into());
-    // The usual phase is no loss: a task that is converted back is in it again.
+    // The usual phase is no loss: a converted task is in it again when it is converted back.
     handoff.phase = Some("verification".into());
     let converted = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
     let made = &converted.checkpoint;
@@ -935,7 +935,7 @@ fn what_a_hand_off_tells_in_words_becomes_notes() {
     ] {
         assert!(rest.iter().any(|told| told == line), "{line}: {rest:?}");
     }
-    // No such line is read back, whoever wrote it: only what is listed counts.
+    // No such line is read back, whoever wrote it: only listed items count.
     assert_eq!(made.handoff().pending, handoff.pending);
     assert_eq!(made.subtasks.total, Some(4.0));
     assert_eq!(made.subtasks.failed, None);
@@ -954,7 +954,7 @@ fn a_complete_hand_off_with_an_open_criterion_is_still_in_progress() {
     let made = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
     assert_eq!(made.checkpoint.status(), Status::Complete);
     assert_eq!(rules(&made.checkpoint), []);
-    // Where no step is told, nobody knows how many there are.
+    // If no step is listed, their number is unknown.
     assert_eq!(made.checkpoint.subtasks.total, None);
     handoff.status = Status::Failed;
     let made = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap();
@@ -1140,7 +1140,8 @@ proptest! {
         let mut handoff = task.handoff();
         handoff.task = Some("T1".to_owned());
         let made = convert::<SitebuilderCheckpoint>(&handoff, time(NOW)).unwrap().checkpoint;
-        // Texts become ids. One that stands twice, such as done and planned, is kept twice, and that is found.
+        // Texts become ids. A text that occurs twice, for example as done and planned, is kept twice, and that is a
+        // violation.
         let ids = made.subtasks.items.iter().map(|item| &item.id);
         let is_twice = ids.clone().collect::<HashSet<_>>().len() < ids.len();
         let broken = rules(&made);

@@ -329,7 +329,7 @@ fn the_later_revision_is_completed_only_when_its_stage_is() {
     assert!(story.started_at.is_some());
 }
 
-/// A line of a batch cannot even say it.
+/// A line of a batch cannot even express it.
 #[test]
 fn what_says_nothing_is_refused_also_from_rust() {
     let blank = || " ".to_owned();
@@ -467,7 +467,7 @@ fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
         asked[0].starts_with("Its worker was started anew"),
         "{asked:?}"
     );
-    // What the lead granted and counted is no question, in the stage that its state names.
+    // What the lead granted and counted is no question in the stage that its state names.
     let mut at = |story: &StoryCheckpoint, stage| {
         state.story_state.insert("SHOP-12".into(), stage);
         questions(story, &state)
@@ -498,7 +498,7 @@ fn a_new_worker_gets_all_its_prompt_takes() {
     let story = story_with(2, json!({"storyId": "API-427"}));
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_path_buf();
-    // Its worktree is gone: nobody begins there before somebody said what became of it.
+    // Its worktree is gone: no agent begins there until its fate is reported.
     let plan_in = |state: &PipelineState| plan_in_project(&story, state, &root);
     let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Ask);
@@ -707,9 +707,9 @@ fn a_heartbeat_of_the_lead_writes_all_that_follows_and_every_map() {
         assert_eq!(value[name], json!({}), "{name}");
     }
     assert_eq!(value["infra_issues"], json!([]));
-    // All but three texts and a description, of which nobody knows anything.
+    // All except three texts and a description, whose meaning is unknown.
     assert_eq!(value.as_object().unwrap().len(), 25 + 1 - 3);
-    // A pipeline that begins has the same.
+    // A new pipeline has the same members.
     let state = PipelineState::begin(["SHOP-12"], now()).unwrap();
     let value = serde_json::to_value(&state).unwrap();
     assert_eq!(value["stories_remaining"], 1);
@@ -897,7 +897,7 @@ fn the_handoff_tells_what_the_protocol_tells() {
     assert_eq!(StoryCheckpoint::default().status(), Status::NotStarted);
     let low = story_with(3, json!({"qualityScore": 60}));
     assert_eq!(low.status(), Status::InProgress);
-    // What is only in a sentence of the hand-off is listed.
+    // Content that exists only in a sentence of the hand-off is listed.
     let rework = story_with(2, json!({"verdict": "FAIL", "issues": "Slow"})).handoff();
     let converted = convert::<StoryCheckpoint>(&rework, now()).unwrap();
     assert_eq!(
@@ -916,7 +916,7 @@ proptest! {
     #[test]
     fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
         let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
-        // Only what a hand-off has no member for.
+        // Only content for which a hand-off has no member.
         let told = ["instruction: Last action: ", "instruction: The quality gate failed; mend this: "];
         for line in &converted.not_held {
             prop_assert!(told.iter().any(|told| line.starts_with(told)), "{}", line);
@@ -1031,7 +1031,7 @@ proptest! {
     }
 }
 
-/// Any object, and valid ones with members that fit or do not.
+/// Any object, and valid ones with fitting and unfitting members.
 fn any_object() -> impl Strategy<Value = Value> {
     let spoilt = prop_oneof![
         any::<StoryCheckpoint>().prop_map(|story| serde_json::to_value(story).unwrap()),

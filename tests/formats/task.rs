@@ -1,5 +1,4 @@
-//! Every rule of `task` and `builder-state`, shown broken; and the operations that have no page of
-//! their own.
+//! Every rule of `task` and `builder-state`, shown broken, and the operations that have no separate page.
 
 use crate::common::{EXAMPLE, Reporting, task, time};
 use agent_checkpoint::StepDone;
@@ -303,7 +302,7 @@ fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
         given.apply(&to(agent), &by("lead")).unwrap();
     }
     let metadata = &given.metadata;
-    // Neither of them has done anything yet.
+    // Neither of them has done any work yet.
     assert_eq!(metadata.created_by.as_deref(), Some("dev"));
     assert_eq!(metadata.previous_agents, ["dev"]);
     assert_eq!(metadata.reason, Some(Reason::Reassignment));
@@ -318,7 +317,7 @@ fn a_reassigned_task_belongs_to_the_other_and_was_left_by_the_one_before() {
     assert_eq!(given.metadata.previous_agents, ["dev"]);
 }
 
-/// A script that prints local time with a `Z`: at 10:00 in a zone two hours ahead it is 08:00.
+/// A script prints local time with a `Z`: 10:00 in a zone two hours ahead is really 08:00.
 #[test]
 fn local_time_that_is_marked_as_utc_lies_in_the_future() {
     let now = time("2026-03-02T08:00:00Z");
@@ -341,7 +340,7 @@ fn local_time_that_is_marked_as_utc_lies_in_the_future() {
         found(&RuleContext::none()).is_empty(),
         "without a clock nobody knows"
     );
-    // A file that was written since is not taken for older.
+    // A file that was written since then does not count as older.
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.rs"), "").unwrap();
     let stamp = Timestamp::parse("2999-03-02T10:00:00Z");
@@ -407,10 +406,10 @@ proptest! {
             return Ok(());
         }
         let found = examine("task", &serde_json::to_value(&changed).unwrap());
-        // The clock of `examine` stands before these stamps.
+        // The clock of `examine` is before these stamps.
         let found: Vec<_> = found.iter().filter(|found| !found.ends_with("future-timestamp")).collect();
         prop_assert_eq!(found, Vec::<&String>::new(), "{:?}", operation);
-        // Nobody who worked on the task is forgotten.
+        // No agent that worked on the task is forgotten.
         let worked = |task: &TaskCheckpoint, agent: &String| {
             task.metadata.created_by.as_ref() == Some(agent) || task.metadata.previous_agents.contains(agent)
         };
@@ -538,7 +537,7 @@ fn what_could_not_be_read_counts() {
     }
 }
 
-/// The count of the steps that were moved out is judged as any member is.
+/// The count of dropped steps is judged like any other member.
 #[test]
 fn bad_counts_of_dropped_steps_are_violations() {
     gives("/dropped/completedSteps", &Value::Null, Some("missing"));

@@ -1,5 +1,5 @@
-//! Files as agents really write them: they load, typed, with violations; unchanged they come back as
-//! the same bytes; changing one value changes that value only.
+//! Files as agents really write them: they load, typed, with violations; an unchanged file is written byte for byte;
+//! changing one value changes only that value.
 
 use crate::common::{clock, key, time};
 use agent_checkpoint::formats::Formats;
@@ -16,7 +16,7 @@ use agent_checkpoint::strategies::as_agents_write_it;
 use agent_checkpoint::{Checkpoint, Checkpoints, Limits, RuleContext};
 use proptest::prelude::*;
 
-/// All that must hold for one text, whatever its format.
+/// Everything that must hold for one text, in any format.
 fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
     let document = Document::from_text(text).unwrap();
     let context = RuleContext::none().with_now(time("2026-03-02T08:00:00Z"));
@@ -24,7 +24,7 @@ fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
     let format = formats.get(C::FORMAT).unwrap();
     let violations = format.violations(&document, &context).unwrap();
     for violation in &violations {
-        // A pointer leads to a value, or to a member that is missing from one.
+        // A pointer leads to a value, or to a missing member of an existing one.
         let parent = violation
             .pointer
             .rsplit_once('/')
@@ -47,7 +47,7 @@ fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
         .prompt()
         .unwrap();
 
-    // Every single value can be changed, and nothing else changes with it.
+    // Every single value can be changed without changing anything else.
     let mut scalars = Vec::new();
     collect(document.root(), &mut scalars);
     for (pointer, range) in scalars.into_iter().take(12) {
@@ -59,7 +59,7 @@ fn holds<C: Checkpoint>(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The scalars that count, with their places.
+/// The effective scalars, with their places.
 fn collect(node: Node<'_>, into: &mut Vec<(String, std::ops::Range<usize>)>) {
     match node.kind() {
         Kind::Object => node.members().for_each(|(_, member)| collect(member, into)),

@@ -1,4 +1,4 @@
-//! What says nothing is refused by every format, and changes nothing.
+//! Blank texts are refused by every format, and change nothing.
 
 use crate::common::{Reporting, start, time};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;

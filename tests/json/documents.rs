@@ -1,4 +1,4 @@
-//! What holds for every document, every edit and every type.
+//! Properties of every document, every edit and every type.
 
 use std::collections::BTreeMap;
 
@@ -221,7 +221,7 @@ proptest! {
         prop_assert!(after.ends_with(&text[range.end..]));
         prop_assert_eq!(changed, after != text);
         assert_style_kept(&style, after);
-        // Once more is nothing more.
+        // Repeating the edit changes nothing.
         let again = document.get(&at).unwrap().raw().to_owned();
         let same: Value = parsed(&again);
         let mut twice = document.clone();
@@ -266,7 +266,7 @@ proptest! {
                 if root != json!({}) {
                     assert_style_kept(&style, edited.text());
                 }
-                // What was there keeps its text.
+                // Existing members keep their text.
                 for (name, member) in node.members() {
                     let kept = edited.get(&pointer::join(&at, &name)).unwrap();
                     prop_assert_eq!(kept.raw(), member.raw());
@@ -405,7 +405,8 @@ proptest! {
     fn a_stale_tail_costs_nothing(new in root(), old in root(), style in style()) {
         let (new, old) = (style.render(&new), style.render(&old));
         prop_assume!(new.len() < old.len() && old.is_char_boundary(new.len()));
-        // What goes on with a comma reads like a document with one bracket too many, which costs nothing behind it.
+        // A text that continues with a comma reads like a document with one bracket too many, which loses nothing
+        // behind it.
         prop_assume!(!old[new.len()..].trim_start().starts_with(','));
         let bytes = format!("{new}{}", &old[new.len()..]);
         let salvage = salvage(bytes.as_bytes()).unwrap();
@@ -417,7 +418,7 @@ proptest! {
         let text = style.render(&root);
         let whole = Document::from_text(text.as_str()).unwrap();
         let members: Vec<(String, Node<'_>)> = whole.root().members().map(|(name, node)| (name.into_owned(), node)).collect();
-        // A quarter of the texts have two members and no finding of their own: the others show nothing.
+        // A quarter of the texts have two members and no finding themselves; the others prove nothing.
         if members.len() < 2 || !whole.findings().is_empty() {
             return Ok(());
         }
@@ -458,7 +459,7 @@ proptest! {
     }
 }
 
-/// What stands by mistake where a value belongs.
+/// A typical mistake in the place of a value.
 fn slip() -> impl Strategy<Value = Vec<u8>> {
     let slips: [&[u8]; 9] = [
         b"NaN",
@@ -586,7 +587,7 @@ proptest! {
             let told = reading.violations.iter().any(|v| v.pointer.starts_with(left_out));
             prop_assert!(told, "{left_out}");
         }
-        // What was read is there: the typed value finds its way back.
+        // Everything read is there: the typed value can be located in the document.
         for (position, step) in reading.value.c.iter().enumerate() {
             let place = reading.locate(&document, &format!("/c/{position}/id"));
             prop_assert_eq!(document.get(&place).unwrap().as_f64(), Some(f64::from(step.id)));
@@ -595,7 +596,7 @@ proptest! {
         if !reading.is_partial() {
             match serde_json::from_value::<Plan>(value) {
                 Ok(plain) => prop_assert_eq!(reading.value, plain),
-                // 2.0 is a whole number here, and not there.
+                // 2.0 is a whole number here, but not for serde_json.
                 Err(error) => prop_assert!(error.to_string().contains("floating point"), "{error}"),
             }
         }
@@ -791,7 +792,7 @@ proptest! {
 // ---------------------------------------------------------------------------------------------------------------------
 // Texts that are no JSON
 
-/// What serde_json says of the text: it takes lone surrogates and numbers of any size when it passes over values.
+/// Whether serde_json accepts the text. It accepts lone surrogates and numbers of any size in skipped values.
 fn serde_json_takes(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
@@ -826,7 +827,7 @@ fn assert_agreement(bytes: &[u8]) {
         Ok(document) => {
             assert!(theirs, "{text:?}");
             assert_eq!(document.text(), text);
-            // Where serde_json makes values of it too, they are the same ones.
+            // If serde_json reads values from it, too, they are the same.
             let stripped = text.trim_start_matches('\u{feff}');
             if let Ok(value) = serde_json::from_str::<Value>(stripped) {
                 let reading = document.read::<Value>().unwrap();
@@ -853,7 +854,7 @@ fn assert_agreement(bytes: &[u8]) {
     }
 }
 
-/// Equal but for the last digit of numbers, which serde_json does not always get right.
+/// Asserts equality except for the last digit of numbers, which serde_json does not always get right.
 fn assert_same(a: &Value, b: &Value) {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
@@ -949,7 +950,7 @@ fn deep_texts_are_agreed_upon() {
             let document = Document::from_text(text);
             assert_eq!(document.is_ok(), levels <= MAX_DEPTH);
             let Ok(mut document) = document else { continue };
-            // Nothing that walks a document runs out of stack.
+            // No walk over a document overflows the stack.
             let reading = document.read::<Value>().unwrap();
             let options = Rewrite::new();
             let mut wanted = reading.value.clone();

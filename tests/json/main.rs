@@ -1,4 +1,4 @@
-//! JSON documents, and checkpoints of every format as text: what is read, what is written, what stays.
+//! JSON documents, and checkpoints of every format as text: what is read, what is written, what is preserved.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What holds for every checkpoint and for every text.
+//! Properties of every checkpoint and every text.
 
 use crate::common::{key, time};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
@@ -74,8 +74,8 @@ proptest! {
         }
     }
 
-    /// Whatever the text is like, a change either goes through and reads back, with all that the
-    /// type does not know still there, or is refused with nothing written.
+    /// For any text, a change either succeeds and reads back, with all members that the type does not declare still
+    /// there, or is refused with nothing written.
     #[test]
     fn a_change_goes_through_whole_or_not_at_all(
         text in json_object().prop_flat_map(restyled),
@@ -127,7 +127,7 @@ proptest! {
         };
         prop_assert_eq!(texts(&small), texts(&task));
 
-        // What is gone and what is left are what was there, in order.
+        // Dropped and remaining steps together are the original ones, in order.
         let mut all: Vec<CompletedStep> = truncation
             .dropped
             .iter()
@@ -136,7 +136,7 @@ proptest! {
             .collect();
         all.extend(small.completed_steps.iter().cloned());
         prop_assert_eq!(&all, &task.completed_steps);
-        // Every text that differs is in the record, whole.
+        // Every changed text is recorded whole.
         for (index, (old, new)) in task.decisions.iter().zip(&small.decisions).enumerate() {
             if old.rationale != new.rationale {
                 let pointer = format!("/decisions/{index}/rationale");
@@ -149,7 +149,7 @@ proptest! {
         prop_assert!(truncation.over_budget.is_none() || size > bytes);
         prop_assert!(truncation.over_budget.is_some() || size <= bytes || !grew);
         if truncation.over_budget.is_some() {
-            // Nothing goes for a size that it would not bring.
+            // No item is dropped for a size that cannot be reached.
             let for_size = |piece: &Dropped| matches!(piece.reason, DropReason::Bytes(_));
             prop_assert!(!truncation.dropped.iter().any(for_size));
         }
@@ -159,7 +159,7 @@ proptest! {
 // ---------------------------------------------------------------------------------------------------------------------
 // One slip in a text on one line
 
-/// A text with one slip, and where that is.
+/// A text with one mistake, and its position.
 #[derive(Clone, Copy, Debug)]
 enum Slip {
     QuoteGone,
@@ -175,7 +175,7 @@ fn slip() -> impl Strategy<Value = Slip> {
     ]
 }
 
-/// The places of all quotes that are not escaped, and of all bytes between strings.
+/// The positions of all unescaped quotes, and of all bytes between strings.
 fn outside_strings(text: &str) -> (Vec<usize>, Vec<usize>) {
     let (mut quotes, mut between) = (Vec::new(), Vec::new());
     let (mut is_inside, mut is_escaped) = (false, false);
@@ -217,7 +217,7 @@ impl Slip {
     }
 }
 
-/// Whether all of one value is in the other, in its place and order.
+/// Whether one value is contained in the other, at its place and in its order.
 fn is_part(part: Node<'_>, whole: Node<'_>) -> bool {
     match part.kind() {
         Kind::Object => {
@@ -235,7 +235,7 @@ fn is_part(part: Node<'_>, whole: Node<'_>) -> bool {
     }
 }
 
-/// Whether a bracket that is there twice can be another one than that at `at`.
+/// Whether the doubled bracket can be a different one than that at `at`.
 fn is_another_doubled(text: &str, at: usize) -> bool {
     let bytes = text.as_bytes();
     let ends = |at: usize| (at..bytes.len()).find(|&end| bytes[end] != bytes[at]);

@@ -1,5 +1,5 @@
-//! What changed between two states: told in words where the formats have words for it, by pointers else, and never not at
-//! all.
+//! Changes between two states: described in words if the formats have words for them, otherwise by pointers, and never
+//! omitted.
 
 use crate::common::{EXAMPLE, Reporting, line, start, task, time};
 use agent_checkpoint::difference::{Change, ChangeKind, Difference};
@@ -112,7 +112,7 @@ fn a_day_of_a_task_is_told_in_words() {
         !told.iter().any(|line| line.contains("Test it")),
         "{told:#?}"
     );
-    // Leaving the plan and the current step is part of finishing.
+    // A finished step also leaves the plan and the current step.
     assert!(
         !told
             .iter()
@@ -162,7 +162,7 @@ fn steps_go_every_way() {
     let none = state(&[], None, &[]);
     let planned = state(&[], None, &["X"]);
     let open = state(&[], Some("X"), &[]);
-    // Some plans go on naming the step that is being worked on.
+    // Some plans still list the step that is in progress.
     let both = state(&[], Some("X"), &["X"]);
     let done = state(&["X"], None, &[]);
     for (before, after, line) in [
@@ -223,7 +223,7 @@ fn an_empty_list_of_a_step_that_is_told_is_no_change_of_its_own() {
     let told = lines(&before, &after);
     assert!(told.contains(&"file created: a.rs".to_owned()), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("[]")), "{told:?}");
-    // By itself it is one.
+    // Alone it is a change.
     let (bare, full) = (json!({"s": [{"a": 1}]}), json!({"s": [{"a": 1, "f": []}]}));
     assert_eq!(plain(&bare, &full), ["/s/0/f: added []"]);
 }
@@ -408,7 +408,7 @@ fn a_change_that_words_do_not_tell_is_not_hidden_behind_the_same_words() {
         difference.to_string(),
         "added to the plan: Y\n/note: \"nothing\" → \"Y\"\n"
     );
-    // A member that the type does not know, in a step that is told.
+    // An undeclared member in a finished step.
     let finished = |step: Value| {
         let mut after = before.clone();
         after.set("/completedSteps", &json!([step])).unwrap();
@@ -419,7 +419,7 @@ fn a_change_that_words_do_not_tell_is_not_hidden_behind_the_same_words() {
     assert!(told.contains("finished: X\n"), "{told}");
     assert!(told.contains("/completedSteps/0/cost: added 5\n"), "{told}");
     assert!(!told.contains("/completedSteps/0/step"), "{told}");
-    // The words report this text once, and it came twice: which one they mean is not known.
+    // The words report this text once, but it was added twice, so it is unknown which one they mean.
     let told = finished(json!({"step": "X", "mood": "X", "cost": 5}));
     assert!(told.contains("finished: X\n"), "{told}");
     let whole = told
@@ -581,8 +581,8 @@ macro_rules! formats {
                 prop_assert_eq!(difference.is_empty(), before.same_value(&after));
                 prop_assert!(Difference::of::<$type>(&after, &after).unwrap().is_empty());
                 prop_assert_eq!(difference.to_string().lines().count(), difference.changes.len());
-                // The later text can be told from the values that are not in words, and from the words: no text of
-                // a value that differs is in neither.
+                // The later texts can be found in the values without words, and in the words: no changed text is in
+                // neither.
                 let data = serde_json::to_string(&difference).unwrap();
                 let plain = Difference::between(&before, &after);
                 for change in &plain.changes {
@@ -634,7 +634,7 @@ proptest! {
     fn the_words_of_what_stayed_do_not_appear(
         object in json_object(), pick in any::<prop::sample::Index>(), remove in any::<bool>(),
     ) {
-        // Every text is another, so that one that appears can have come from one place only.
+        // All texts differ, so a text that appears can have come from only one place.
         let mut number = 0;
         let mut object = object;
         rename(&mut object, &mut number);
@@ -659,7 +659,7 @@ proptest! {
     }
 }
 
-/// Gives every scalar a text of its own.
+/// Gives every scalar a unique text.
 fn rename(value: &mut Value, number: &mut usize) {
     match value {
         Value::Object(members) => members.values_mut().for_each(|value| rename(value, number)),

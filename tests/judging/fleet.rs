@@ -1,4 +1,4 @@
-//! Many checkpoints in one table: what is a row, what does not go together, and what a scan never does.
+//! Many checkpoints in one table: rows, findings, and what a scan never does.
 
 use crate::common;
 
@@ -53,7 +53,7 @@ impl Project {
     }
 }
 
-/// An agent whose id ends with `-New` is at the feature of the one before it.
+/// An agent whose id ends with `-New` works on the feature of the agent before it.
 fn agent(id: &str, status: &str, last: &str, more: &str) -> String {
     let feature = id.trim_end_matches("-New");
     format!(
@@ -128,7 +128,7 @@ fn all_cases_are_accounted_for_and_none_makes_the_scan_fail() {
             continue;
         }
         if case["error"] == "not-an-object" {
-            // Without a format named: a list is no checkpoint.
+            // Without a named format a list is no checkpoint.
             let left = files(&fleet).into_iter();
             let mut left = left.filter(|left| left.what == file.display().to_string());
             assert_eq!(left.next().unwrap().why, SkipReason::NoDocument);
@@ -145,7 +145,7 @@ fn all_cases_are_accounted_for_and_none_makes_the_scan_fail() {
             assert!(reason.contains(case["error"].as_str().unwrap()), "{reason}");
         } else {
             assert_eq!(row.format, case["format"].as_str(), "{}", file.display());
-            // Of an agent whose work another took over nobody asks whether it is alive.
+            // If another agent took over the work, liveness is not judged.
             let is_taken_over = matches!(row.state, RowState::TakenOver { .. });
             assert!(is_taken_over || row.liveness().is_some(), "{row:?}");
         }
@@ -224,13 +224,13 @@ fn archives_backups_and_our_own_folder_are_never_rows() {
 #[test]
 fn a_damaged_file_is_a_row_where_anything_speaks_for_a_checkpoint() {
     let project = Project::new();
-    // A crash leaves such files; a settings file with comments is none of them.
+    // A crash leaves such files; a settings file with comments is not one of them.
     project.write("alone/empty.json", "");
     project.write("alone/.json", "");
     project.write("alone/nul.json", [0; 64]);
     project.write("settings/tsconfig.json", "{ // comment\n \"a\": 1 }");
     project.write("settings/list.json", "[1, 2]");
-    // Its path tells, or what is left of it, or what lies beside it.
+    // The format is known from its path, from its readable part, or from the files beside it.
     project.write("agent_checkpoints/secondary_x.json", "{ oops");
     project.write(
         "left/over.json",
@@ -238,7 +238,7 @@ fn a_damaged_file_is_a_row_where_anything_speaks_for_a_checkpoint() {
     );
     project.write("beside/a.json", site("media", "T1", "in_progress", ""));
     project.write("beside/b.json", "{\"x\": 1}\"y\": 2}");
-    // JSON Lines of another tool are no checkpoint, wherever they lie.
+    // JSON Lines of another tool are no checkpoint at any place.
     project.write("beside/lines.json", "{\"x\": 1}\n{\"y\": 2}\n");
     let fleet = project.scan();
     let corrupt: Vec<String> = fleet
@@ -299,7 +299,7 @@ fn one_agent_in_two_files_is_found() {
         _ => None,
     });
     assert_eq!(same, Some(("secondary_a", 2)), "{:?}", fleet.findings());
-    // Some agents wrote who they are as their role; a role that is a type names nobody.
+    // Some agents wrote their name as their role; a role that is a type names no agent.
     let project = Project::new();
     project.agent("secondary_a.json", "Secondary-A", "");
     for (file, role) in [
@@ -324,7 +324,7 @@ fn one_agent_in_two_files_is_found() {
         project.write(&format!("progress/checkpoints/media-{task}.json"), text);
     }
     assert_eq!(project.scan().findings(), []);
-    // The same task twice is another thing.
+    // The same task in two files is a finding.
     project.write(
         "progress/checkpoints/copy.json",
         site("media", "T1", "in_progress", ""),
@@ -364,21 +364,22 @@ fn a_file_that_two_active_agents_changed_is_found() {
             vec!["src/b.rs".to_owned()]
         ))
     );
-    // Who is finished, or long gone, changes nothing any more.
+    // A finished or long silent agent is no longer part of a conflict.
     for (status, last) in [("COMPLETE", "08:00:00"), ("IN_PROGRESS", "05:00:00")] {
         let more = changed(r#"["src/b.rs"]"#);
         let text = agent("Secondary-B", status, &format!("2026-03-02T{last}Z"), &more);
         project.write("agent_checkpoints/secondary_b.json", text);
         assert_eq!(shared(&project), None, "{status} {last}");
     }
-    // Who took the work over has its files.
+    // The agent that took over the work has its files.
     let more = format!(
         "{},\"previous_agent\":\"Secondary-A\"",
         changed(r#"["src/b.rs"]"#)
     );
     project.agent("secondary_a_new.json", "Secondary-A-New", &more);
     assert_eq!(shared(&project), None);
-    // In two projects a path is two files and a name two agents; an absolute path is one file everywhere.
+    // In two projects the same relative path means two files and the same name two agents; an absolute path means one
+    // file everywhere.
     let (one, other) = (Project::new(), Project::new());
     one.agent(
         "secondary_a.json",
@@ -409,8 +410,8 @@ fn a_file_that_two_active_agents_changed_is_found() {
         );
     }
     assert_eq!(shared(&project), None);
-    // A sitebuilder's agent is a kind of agent: each task has one. What two of them made is no conflict by its
-    // document, what they changed is.
+    // A sitebuilder's agent is a kind of agent: each task has one. By its document, files that two of them created are
+    // no conflict, but files that both changed are.
     let project = Project::new();
     for task in ["T1", "T2"] {
         let files = ",\"files_created\":[\"made.md\"],\"files_modified\":[\"MANIFEST.json\"]";
@@ -422,7 +423,7 @@ fn a_file_that_two_active_agents_changed_is_found() {
         shared(&project),
         Some((agents, vec!["MANIFEST.json".to_owned()]))
     );
-    // One agent may change a file in two tasks.
+    // One agent may change the same file in two tasks.
     let project = Project::new();
     for name in ["T1", "T2"] {
         project.write(&format!("c/{name}.json"), task("ann", r#"["src/a.rs"]"#, 1));
@@ -430,7 +431,7 @@ fn a_file_that_two_active_agents_changed_is_found() {
     assert_eq!(shared(&project), None);
 }
 
-/// A task of this agent that has done one step and has so many left.
+/// A task of this agent with one finished step and `left` remaining ones.
 fn task(agent: &str, files: &str, left: usize) -> String {
     let pending: Vec<String> = (1..=left).map(|step| format!("\"step {step}\"")).collect();
     let pending = pending.join(",");
@@ -515,7 +516,7 @@ fn work_that_was_taken_over_is_not_offered_to_a_third() {
         "{:?}",
         fleet.findings()
     );
-    // It came back after that: then both are at work.
+    // The old agent came back later, so both are working.
     project.agent("secondary_a.json", "Secondary-A", "");
     let later = ",\"previous_agent\":\"Secondary-A\"";
     let before = agent(
@@ -526,7 +527,7 @@ fn work_that_was_taken_over_is_not_offered_to_a_third() {
     );
     project.write("agent_checkpoints/secondary_a_new.json", before);
     assert_eq!(results(&project.scan()), ["active", "active"]);
-    // So they are where it is at another feature, or where its stamp is no time, whoever wrote last.
+    // Both are also working if it is at another feature, or if its stamp is no time.
     project.agent("secondary_a_new.json", "Secondary-A-New", more);
     assert_eq!(results(&project.scan()), ["taken_over", "active"]);
     let old = project.path("agent_checkpoints/secondary_a.json");
@@ -588,7 +589,7 @@ fn one_task_in_two_checkouts_of_a_repository_is_found() {
     let sources = ["main", "side"].map(|name| Source::folder(project.path(name)));
     let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
     assert_eq!(found(&fleet).1, newest_first);
-    // Finished everywhere: each checkout has its copy.
+    // A task that is finished everywhere has a copy in each checkout.
     for name in ["main", "side"] {
         project.write(&format!("{name}/ck/T.json"), task("ann", "[]", 0));
     }
@@ -601,11 +602,11 @@ fn one_task_in_a_folder_and_in_a_copy_of_it_is_found_once() {
     let text = task("ann", "[]", 2);
     project.write("m/ck/T.json", &text);
     project.write("m/ck/U.json", task("ann", "[]", 1));
-    // It has the same key, and is another task.
+    // It has the same key but is another task.
     let another = task("ann", "[]", 2).replace("08:00:00Z", "07:00:00Z");
     project.write("other/T.json", another);
     assert_eq!(project.scan().findings(), []);
-    // The copy goes on; of another copy nothing changed.
+    // One copy continues; another one did not change.
     let more = text.replace(
         "\"completedSteps\":[",
         r#""completedSteps":[{"step":"first","timestamp":"2026-03-02T07:58:00Z"},"#,
@@ -625,14 +626,14 @@ fn one_task_in_a_folder_and_in_a_copy_of_it_is_found_once() {
         }
         other => panic!("{other:?}"),
     }
-    // Finished everywhere: nobody goes on from the old one.
+    // A task that is finished everywhere is not continued from the old copy.
     for name in ["m", "m2", "m3"] {
         project.write(&format!("{name}/ck/T.json"), task("ann", "[]", 0));
     }
     assert_eq!(project.scan().findings(), []);
 }
 
-/// Of any source, and whether or not a store ever kept anything beside the checkpoint.
+/// For any source, even if a store never kept anything beside the checkpoint.
 #[test]
 fn steps_that_are_in_no_dropped_log_are_told() {
     let text = task("ann", "[]", 3);
@@ -752,7 +753,7 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
         project.write(&format!(".pipeline/checkpoint-{id}.json"), story(id, stamp));
     }
     let fleet = project.scan();
-    // Two hours less a second are no two hours; the lead beats for all.
+    // One second less than two hours is not two hours; the lead beats for all.
     assert_eq!(results(&fleet), ["active", "stuck", "waiting", "active"]);
     let first = &fleet.rows()[0];
     assert_eq!(first.agent.as_deref(), Some("story-SHOP-1-s2"));
@@ -762,7 +763,7 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
     let findings: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(findings[0].ends_with("is in STAGE_2, and the pipeline's state says STAGE_1"));
-    // The state itself is a row, and no task of its own.
+    // The state itself is a row, but no task.
     assert_eq!(fleet.rows()[3].format, Some("story-pipeline-state"));
     assert_eq!(fleet.totals().percent, Some(66));
     // A worker that crashed before is asked about first.
@@ -771,7 +772,7 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
     let crashed = STATE.replacen('{', r#"{"crash_count":{"SHOP-1":2},"#, 1);
     project.write(".pipeline/state.json", crashed);
     assert_eq!(decision(&project.scan()), ResumeDecision::Ask);
-    // Without the state there is silence only.
+    // Without the state only silence is seen.
     fs::remove_file(project.path(".pipeline/state.json")).unwrap();
     assert_eq!(results(&project.scan()), ["stalled", "stalled", "stalled"]);
 }
@@ -915,7 +916,7 @@ fn folders_are_looked_into_as_deep_as_was_asked_and_others_are_listed() {
     deep.insert(1, SkipReason::TooDeep);
     assert_eq!(places(1).0, 2);
     assert_eq!(places(0), (1, deep));
-    // A folder that is named is looked into whatever it is called, and each folder once.
+    // A named folder is scanned regardless of its name, and each folder once.
     let sources = [
         Source::folder(project.path("target")),
         Source::folder(project.path("a")),
@@ -957,7 +958,7 @@ fn a_scan_waits_for_no_lock_and_creates_nothing() {
     let store = FileStore::open(&folder).with_layout(AgentCheckpoint::layout());
     let before = tree(project.0.path());
     let mut seen = None;
-    // A writer that holds the lock all the while.
+    // A writer that holds the lock during the scan.
     store
         .transact(&key("Secondary-A"), |_| {
             seen = Some(results(&project.scan()));
@@ -1102,7 +1103,7 @@ fn the_slots_of_a_host_file_that_is_damaged_or_mended_turn_and_are_not_gone() {
             turned("corrupt", "active", "a1")
         ]
     );
-    // A host that was never whole appears, and one that is removed is gone.
+    // A host file that was never readable appears, and a removed one is gone.
     let none = Fleet::scan(&[], &FleetOptions::new(), time(NOW));
     assert_eq!(kinds(&none, &damaged), [EventKind::Appeared]);
     assert_eq!(kinds(&damaged, &none), [EventKind::Gone]);
@@ -1137,7 +1138,7 @@ fn what_happened_follows_from_two_scans_alone() {
     );
     assert_eq!((event.was, event.is), (Some("late"), Some("stalled")));
     assert!(event.message.as_ref().unwrap().contains("STALE AGENT"));
-    // It writes again: changed, and recovered.
+    // It writes again: this is a change and a recovery.
     let text = agent("Secondary-A", "IN_PROGRESS", "2026-03-02T09:01:00Z", "");
     project.write("agent_checkpoints/secondary_a.json", &text);
     let active = at("2026-03-02T09:02:00Z");
@@ -1145,7 +1146,7 @@ fn what_happened_follows_from_two_scans_alone() {
         kinds(&stalled, &active),
         [EventKind::Changed, EventKind::Recovered]
     );
-    // Another appears: the missing one is gone without a word.
+    // Another one appears, and the missing one disappears without an event.
     project.agent("secondary_b.json", "Secondary-B", "");
     project.write(
         "agent_checkpoints/secondary_a.json",
@@ -1298,7 +1299,7 @@ fn a_task_that_is_claimed_and_not_begun_is_a_row_in_a_store_and_in_an_empty_slot
             (Some("active"), Some("US-1")),
         ]
     );
-    // Of those whose claim ran out it is a finding.
+    // An expired claim is a finding.
     let later = time("2026-03-02T10:05:00Z");
     let fleet = Fleet::scan(&sources, &FleetOptions::new(), later);
     let never = fleet

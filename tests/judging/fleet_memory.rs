@@ -1,6 +1,6 @@
-//! What a scan of thousands of checkpoints takes: one pass, and memory that grows with their number only.
+//! The cost of a scan of thousands of checkpoints: one pass, and memory that grows only with their number.
 //!
-//! The test runs itself as a child process, whose peak of resident memory the kernel tells (`VmHWM`).
+//! The test runs itself as a child process, whose peak of resident memory the kernel reports (`VmHWM`).
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::common::time;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
 
-/// Names the folder for the child; without it the child's test does nothing.
+/// The folder for the child; without it the child's test does nothing.
 const FOLDER: &str = "FLEET_MEMORY_FOLDER";
 const NOW: &str = "2026-03-02T09:00:00Z";
 /// The most that one checkpoint may add to the peak, with its row, its paths and its JSON.
@@ -110,7 +110,7 @@ fn thousands_of_checkpoints_are_one_pass_in_bounded_memory() {
     assert_eq!((rows, stalled), (1_000, 100));
     let [rows, stalled, findings, high, took] = scan_apart(many.path());
     assert_eq!((rows, stalled), (4_000, 400));
-    // Each two share a file, but for those of which one is stalled.
+    // Each pair shares a file, except the pairs with a stalled one.
     assert_eq!(findings, 1_600);
     let each = high.saturating_sub(low) / 3_000;
     println!(
@@ -122,7 +122,7 @@ fn thousands_of_checkpoints_are_one_pass_in_bounded_memory() {
 
 #[test]
 fn a_document_adds_nothing_but_its_row() {
-    // Of ten times the size, in the same number.
+    // Ten times the size, and the same number.
     let small = tempfile::tempdir().unwrap();
     let large = tempfile::tempdir().unwrap();
     fill(small.path(), 1_000);
@@ -137,7 +137,7 @@ fn a_document_adds_nothing_but_its_row() {
     let [_, _, _, low, _] = scan_apart(small.path());
     let [rows, _, _, high, _] = scan_apart(large.path());
     assert_eq!(rows, 1_000);
-    // 27 MB more on disk; in memory room for one document, and what the allocator keeps of it.
+    // 27 MB more on disk; in memory only room for one document, and what the allocator keeps of it.
     let more = high.saturating_sub(low);
     assert!(more < 4 * 1024 * 1024, "{more} bytes");
 }

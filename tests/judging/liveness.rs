@@ -1,4 +1,4 @@
-//! Who is alive: the verdict at each threshold of each protocol, one second before and after.
+//! Liveness: the verdict at each threshold of each protocol, one second before and after.
 
 use crate::common;
 
@@ -19,12 +19,12 @@ fn stamp(text: &str) -> Option<Timestamp> {
     Some(Timestamp::parse(text))
 }
 
-/// The stamp so many seconds after the start.
+/// The stamp this many seconds after the start.
 fn at(seconds: i64) -> Option<Timestamp> {
     stamp(&(time(T0) + TimeDelta::seconds(seconds)).to_rfc3339())
 }
 
-/// The verdict on a document of a format, so many seconds after the start.
+/// The verdict on a document of a format, this many seconds after the start.
 fn verdict(format: &str, text: &str, seconds: i64) -> Liveness {
     let format = *Formats::default().get(format).unwrap();
     let document = Document::from_text(text).unwrap();
@@ -115,17 +115,17 @@ fn a_verdict_says_by_which_stamp_and_which_limit_and_since_when() {
 #[test]
 fn a_declared_next_time_puts_both_off_until_it_has_come() {
     let text = at_work("agent-session").replace("08:15:00Z", "09:30:00Z");
-    // Ninety minutes: beyond both thresholds, so late and stalled fall together.
+    // Ninety minutes exceed both thresholds, so late and stalled coincide.
     assert_eq!(verdict("agent-session", &text, 5399).as_str(), "active");
     let stalled = verdict("agent-session", &text, 5400);
     assert_eq!(stalled.as_str(), "stalled");
     assert_eq!(stalled.crossed().unwrap().limit, Limit::NextExpected);
-    // Between the thresholds it puts off the first only.
+    // Between the thresholds it delays only the first one.
     let text = at_work("agent-session").replace("08:15:00Z", "08:45:00Z");
     assert_eq!(verdict("agent-session", &text, 2699).as_str(), "active");
     assert_eq!(verdict("agent-session", &text, 2700).as_str(), "late");
     assert_eq!(verdict("agent-session", &text, 3600).as_str(), "stalled");
-    // One that has passed, or is no time, puts nothing off.
+    // A time that has passed, or is no time, delays nothing.
     for next in ["07:00:00Z", "N/A"] {
         let text = at_work("agent-session").replace("08:15:00Z", next);
         assert_eq!(verdict("agent-session", &text, 1800).as_str(), "late");
@@ -143,7 +143,8 @@ fn busy_agents_are_not_declared_dead() {
         let now = time(T0) + TimeDelta::seconds(seconds);
         Liveness::judge(pulse, &Thresholds::default(), now).as_str()
     };
-    // The later of the threshold and twice the interval; of the other threshold and four times it.
+    // Late: the greater of the threshold and twice the interval. Stalled: the greater of the threshold and four times
+    // the interval.
     let slow = pulse(TimeDelta::minutes(40));
     for (seconds, expected) in [
         (80 * 60 - 1, "active"),
@@ -157,7 +158,7 @@ fn busy_agents_are_not_declared_dead() {
     assert_eq!(judge(&quick, 30 * 60 - 1), "active");
     assert_eq!(judge(&quick, 30 * 60), "late");
     assert_eq!(judge(&quick, 60 * 60), "stalled");
-    // Busy until a time: neither before it has come.
+    // Busy until a time: neither verdict before that time.
     let busy = Pulse::default()
         .with_progress(stamp(T0))
         .with_busy_until(at(4 * 3600));
@@ -175,7 +176,7 @@ fn the_interval_of_a_sitebuilder_extends_its_thresholds_and_nonsense_does_not() 
             ),
         )
     };
-    // 300 s is what the protocol has: 10 and 30 minutes stay.
+    // 300 s is the interval of the protocol, so 10 and 30 minutes stay.
     assert_eq!(verdict("sitebuilder", &with("300"), 600).as_str(), "late");
     assert_eq!(
         verdict("sitebuilder", &with("300"), 1800).as_str(),
@@ -206,10 +207,10 @@ fn a_process_that_beats_and_does_not_get_on_is_stuck() {
     assert_eq!(stuck.as_str(), "stuck");
     assert_eq!(stuck.signal().unwrap().by, SignalKind::Progress);
     assert!(stuck.to_string().starts_with("stuck: it beats"), "{stuck}");
-    // Who no longer beats is not stuck but gone.
+    // An agent that no longer beats is gone, not stuck.
     let silent = text("2026-03-02T09:20:00Z");
     assert_eq!(verdict("sitebuilder", &silent, 7200).as_str(), "stalled");
-    // Without a heartbeat of its own there is nothing to tell the two apart.
+    // Without a separate heartbeat the two cannot be distinguished.
     assert_eq!(
         verdict("sitebuilder", &at_work("sitebuilder"), 7200).as_str(),
         "stalled"
@@ -221,7 +222,7 @@ fn a_process_that_beats_and_does_not_get_on_is_stuck() {
     let judge = |pulse: &Pulse| Liveness::judge(pulse, &short, now).as_str();
     assert_eq!(judge(&only_progress), "active");
     assert_eq!(judge(&only_progress.with_heartbeat(at(300))), "stuck");
-    // Not while it said that it would be busy.
+    // Not while it is busy by its own word.
     let busy = Pulse::default()
         .with_heartbeat(at(8990))
         .with_progress(stamp(T0))
@@ -254,7 +255,7 @@ fn a_stamp_ahead_of_the_clock_is_suspect_and_never_fresh() {
         assert_eq!(invented.as_str(), "clock_suspect", "{}", format.name());
         assert!(invented.needs_attention());
     }
-    // Also where the other stamp is good.
+    // Even if the other stamp is good.
     let pulse = Pulse::default()
         .with_heartbeat(stamp(T0))
         .with_progress(at(71 * 3600));
@@ -274,9 +275,9 @@ fn local_time_read_as_utc_shows() {
     };
     // An offset is honoured: this is the start.
     assert_eq!(local("2026-03-02T10:00:00+02:00").as_str(), "stalled");
-    // East of Greenwich with a wrong Z lies in the future, and would never be stale.
+    // Local time east of Greenwich with a wrong Z lies in the future, and would never become stale.
     assert_eq!(local("2026-03-02T12:00:00Z").as_str(), "clock_suspect");
-    // Without a zone nobody can tell.
+    // Without a zone the time is ambiguous.
     let none = local("2026-03-02T10:00:00");
     assert_eq!(
         none.to_string(),
@@ -297,7 +298,7 @@ fn who_waits_is_blocked_or_done_need_not_beat() {
     }
     assert_eq!(session("BLOCKED"), "blocked");
     assert_eq!(session("COMPLETE"), "finished");
-    // A status that nobody understands is not guessed at.
+    // An unknown status is not guessed at.
     assert_eq!(session("RESTING"), "unknown");
     let build = |status: &str| {
         let text = at_work("build-pipeline").replace("in_progress\"", &format!("{status}\""));
@@ -330,7 +331,7 @@ fn a_session_times_out_at_ten_minutes_whatever_the_supervisor_waits() {
         assert_eq!(found.as_str(), expected, "{seconds}");
         assert_eq!(found.session_timed_out(), timed_out, "{seconds}");
     }
-    // Who beats has not ended its session.
+    // A beating agent has not ended its session.
     let beats = checkpoint.pulse().with_heartbeat(at(590));
     let now = time(T0) + TimeDelta::seconds(600);
     let found = Liveness::judge(&beats, &SitebuilderCheckpoint::thresholds(), now);

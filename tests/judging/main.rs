@@ -1,4 +1,4 @@
-//! What is judged and rendered: staleness, liveness, the plan and prompt of a resume, fleets, differences.
+//! Judgements and texts: staleness, liveness, the plan and prompt of a resume, fleets, differences.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Whatever stands in a checkpoint, the prompt has the structure of its template and no other.
+//! For any text in a checkpoint, the prompt has exactly the structure of its template.
 
 use crate::common::{clock, key};
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::Value;
 
-/// The members whose texts an agent words freely.
+/// The members with free texts.
 const FREE: &[&str] = &[
     "step",
     "pendingSteps",
@@ -69,9 +69,10 @@ fn resume<C: Checkpoint>(checkpoint: &Value) -> Resume {
         .unwrap()
 }
 
-/// Headings with their text, and where lists, quotes, code and HTML begin and end. Texts are left out: they differ.
+/// Headings with their text, and the beginnings and ends of lists, quotes, code and HTML. Other texts are omitted,
+/// because they differ.
 fn structure(markdown: &str) -> Vec<String> {
-    // Also what only other dialects know must not appear.
+    // Constructs that only other dialects have must not appear either.
     let dialects = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_DEFINITION_LIST
@@ -105,7 +106,7 @@ fn structure(markdown: &str) -> Vec<String> {
     shape
 }
 
-/// What could open something.
+/// Texts that could open a block.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "#",
@@ -200,7 +201,7 @@ fn hostile() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A checkpoint with texts that would be more than texts, and the same with plain words in their places.
+/// A checkpoint with texts that look like structure, and the same with plain words instead.
 fn pair<C: Checkpoint>(
     checkpoints: impl Strategy<Value = C>,
 ) -> impl Strategy<Value = (Value, Value, Vec<String>)> {
@@ -210,8 +211,8 @@ fn pair<C: Checkpoint>(
         let mut plain = bent.clone();
         let mut next = texts.iter().cycle();
         reword(&mut bent, false, &mut || next.next().unwrap().clone());
-        // A blank text stays as blank as it is, since formats and templates ask for that; equal ones stay equal,
-        // since a step that is done and planned is told.
+        // Blank texts stay blank, because formats and templates check for that. Equal texts stay equal, because a step
+        // that is both done and planned is reported.
         let mut words = std::collections::HashMap::new();
         let mut next = texts.iter().cycle();
         reword(&mut plain, false, &mut || {
@@ -229,7 +230,7 @@ fn pair<C: Checkpoint>(
     })
 }
 
-/// The messages that are Markdown with nothing but the template's structure in them.
+/// The messages whose Markdown has only the template's structure.
 const NAMES: [&str; 7] = [
     "resume",
     "block",
@@ -242,7 +243,7 @@ const NAMES: [&str; 7] = [
 
 fn check<C: Checkpoint>(bent: &Value, plain: &Value) -> Result<(), TestCaseError> {
     let (bent, plain) = (resume::<C>(bent), resume::<C>(plain));
-    // A text that reads as a path is a file that the checkpoint names, and is listed as one.
+    // A text that looks like a path becomes a file of the checkpoint, and is listed as one.
     let files = |resume: &Resume| resume.handoff.files.len();
     prop_assume!(files(&bent) == files(&plain));
     for name in NAMES {
@@ -303,7 +304,7 @@ proptest! {
         check::<BuildCheckpoint>(&bent, &plain)?;
     }
 
-    /// Wherever a template shows a text, also at the beginning of a line, in an item and after a paragraph.
+    /// At every place in a template: also at the beginning of a line, in an item and after a paragraph.
     #[test]
     fn no_text_opens_a_block_wherever_a_template_shows_it(text in hostile()) {
         let source = "# {{ given.t }}\n\n{{ given.t }}\n\nword\n{{ given.t }}\nword\n\n- {{ given.t }}\n- word\n  \
@@ -318,7 +319,7 @@ proptest! {
     }
 }
 
-/// The parser that judges sees what is to be seen: unquoted, the same texts do add.
+/// The judging parser sees structure: the same texts, unquoted, add some.
 #[test]
 fn a_text_that_a_template_vouches_for_can_add_structure() {
     let resume = resume::<TaskCheckpoint>(&serde_json::json!({}));

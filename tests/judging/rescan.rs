@@ -1,4 +1,4 @@
-//! A later scan that reads only what changed gives what a whole scan gives.
+//! A later scan that reads only changes gives the result of a full scan.
 
 use crate::common;
 
@@ -25,15 +25,15 @@ use serde_json::Value;
 
 const NOW: &str = "2026-03-02T08:05:00Z";
 
-/// Longer than a tick of the clock by which files are stamped.
+/// Longer than a tick of the clock that stamps files.
 const TICK: Duration = Duration::from_millis(30);
 
-/// All that a scan gives.
+/// The whole result of a scan.
 fn told(fleet: &Fleet) -> Value {
     serde_json::to_value(fleet).unwrap()
 }
 
-/// The scan after this one, which must be a whole one's equal.
+/// The scan after this one, which must equal a full scan.
 fn next(
     before: &Fleet,
     sources: &[Source<'_>],
@@ -79,7 +79,7 @@ fn time_alone_changes_the_same_as_in_a_whole_scan() {
             now += span;
             fleet = next(&fleet, &sources, &options, now);
         }
-        // A clock that was set back.
+        // The clock was set back.
         next(&fleet, &sources, &options, time(NOW));
     }
 }
@@ -124,7 +124,7 @@ fn what_is_written_removed_or_claimed_shows() {
         let after = next(&fleet, &sources, &options, now);
         assert_ne!(told(&after), told(&fleet), "step {step} shows");
         sleep(TICK);
-        // Of the claim, which runs out, nothing was read again.
+        // The claim, which expires, was not read again.
         fleet = next(&after, &sources, &options, now + TimeDelta::hours(2));
         fleet = next(&fleet, &sources, &options, now);
     }
@@ -148,7 +148,7 @@ fn a_file_that_changed_in_the_tick_of_the_look_is_read_again() {
         fs::write(&path, text('1')).unwrap();
         let first = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
         let stamp = fs::metadata(&path).unwrap().modified().unwrap();
-        // In place, to the same size, at once.
+        // In place, with the same size, immediately.
         fs::write(&path, text('2')).unwrap();
         missed += usize::from(fs::metadata(&path).unwrap().modified().unwrap() == stamp);
         let second = first.rescan(&sources, time(NOW));
@@ -173,7 +173,7 @@ fn calls<T>(run: impl FnOnce() -> T) -> (T, BTreeMap<String, usize>) {
     (done, Rc::try_unwrap(calls).ok().unwrap().into_inner().0)
 }
 
-/// What each checkpoint of a folder adds to the calls of a scan and of a scan after it.
+/// The calls that each checkpoint of a folder adds to a scan and to the next scan.
 #[test]
 fn the_calls_for_each_file_are_counted() {
     let options = FleetOptions::new().with_threads(1);
@@ -216,7 +216,7 @@ fn the_calls_for_each_file_are_counted() {
     most("List", 0);
 }
 
-/// Counts what a scan asks of a store.
+/// Counts the requests of a scan to a store.
 #[derive(Default)]
 struct Counting {
     store: MemoryStore,
@@ -224,7 +224,7 @@ struct Counting {
     lists: AtomicUsize,
     /// In pages.
     documents: AtomicUsize,
-    /// One at a time: documents and claims.
+    /// Single requests for documents and claims.
     single: AtomicUsize,
 }
 
@@ -233,12 +233,12 @@ enum Kind {
     #[default]
     Right,
     HasNoVersions,
-    /// As one would be that sees no writes.
+    /// Like a store that does not see writes.
     HasOneVersion,
 }
 
 impl Counting {
-    /// Lists, documents in pages, and what was read one at a time, since this was asked last.
+    /// The counts of lists, documents in pages, and single requests since the last call.
     fn counts(&self) -> [usize; 3] {
         [&self.lists, &self.documents, &self.single].map(|count| count.swap(0, Ordering::Relaxed))
     }
@@ -329,7 +329,7 @@ fn numbered(number: usize) -> Key {
     key(&format!("a{number:04}"))
 }
 
-/// A store of a thousand tasks, each claimed, of which a scan was made.
+/// A scanned store of a thousand tasks, each claimed.
 fn thousand(kind: Kind) -> Counting {
     let store = Counting {
         kind,
@@ -344,7 +344,7 @@ fn thousand(kind: Kind) -> Counting {
     store
 }
 
-/// Writes a hundred of them: new text, and a claim that ends.
+/// Changes a hundred of them: a new text, and a claim that is released.
 fn change_hundred(store: &Counting) {
     for number in (0..1000).step_by(10) {
         let fence = Claims::claimed(&store.store, &numbered(number)).unwrap();
@@ -372,11 +372,11 @@ fn of_a_store_only_what_changed_is_read_again() {
     change_hundred(&store);
     store.counts();
     let second = same.rescan(&sources, later);
-    // For each page one more request, for what changed.
+    // For each page one more request, for the changes.
     assert_eq!(store.counts(), [8, 100, 0]);
     assert_ne!(told(&second), told(&same));
     assert_eq!(told(&second), told(&Fleet::scan(&sources, &options, later)));
-    // One that is gone is no row, and a new one is.
+    // A removed checkpoint is no row, and a new one is.
     let fence = Claims::claimed(&store.store, &numbered(1))
         .unwrap()
         .unwrap()
@@ -388,7 +388,7 @@ fn of_a_store_only_what_changed_is_read_again() {
     next(&second, &sources, &options, later);
 }
 
-/// The rule broken: without versions all is read, one document and one claim at a time.
+/// The rule broken: without versions everything is read, one document and one claim at a time.
 #[test]
 fn of_a_store_without_versions_all_is_read_again() {
     let store = thousand(Kind::HasNoVersions);
@@ -401,7 +401,7 @@ fn of_a_store_without_versions_all_is_read_again() {
     assert_ne!(told(&second), told(&first));
 }
 
-/// The rule broken: where a write makes no new version, it does not show. The testkit finds such a store.
+/// The rule broken: if a write makes no new version, it is not seen. The testkit finds such a store.
 #[test]
 fn a_store_whose_versions_stand_still_hides_its_writes() {
     let store = thousand(Kind::HasOneVersion);

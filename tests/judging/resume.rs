@@ -58,7 +58,7 @@ fn example() -> (tempfile::TempDir, Resume) {
 #[test]
 fn the_example_gives_every_section_of_the_template() {
     let (_project, resume) = example();
-    // Its step was in progress, and nothing says that its agent stopped in order.
+    // Its step was in progress, and nothing shows that its agent stopped in order.
     assert_eq!(resume.plan.decision, ResumeDecision::Ask);
     let steps = vec!["Wire toggle to ThemeContext".to_owned()];
     assert_eq!(resume.plan.reasons, [ResumeReason::StepInFlight { steps }]);
@@ -124,7 +124,7 @@ fn the_gravest_reason_decides() {
     checkpoint.report_at(StepDone::new("one"), now).unwrap();
     assert_eq!(resume_of(&checkpoint).plan.decision, ResumeDecision::Refuse);
 
-    // What could not be read may be left to do.
+    // An unreadable part may be work that is left.
     let store = MemoryStore::new();
     let tasks = store.checkpoints::<TaskCheckpoint>();
     let text = r#"{"phase":"implementation","completedSteps":[{"step":"a"}],"pendingSteps":[{"step":"b"}]}"#;
@@ -187,7 +187,7 @@ fn a_template_of_ones_own_replaces_the_built_in_one() {
         assert!(error.code() == "template");
         assert!(error.to_string().contains(told), "{error}");
     }
-    // Where a value is known, it is not asked for twice.
+    // A known value is not asked for again.
     let prompts = Prompts::default().with("block", "{{ given.who }}").unwrap();
     let options = PromptOptions::new().with_value("who", "me");
     let rendered = prompts.render("block", &resume, &options).unwrap();
@@ -358,7 +358,7 @@ fn a_task_that_another_holds_is_refused_until_the_claim_ends() {
             plan.message
         );
     }
-    // The owner goes on, by name or by fence; so does anybody after the claim.
+    // The owner may continue, by name or by fence; any agent may after the claim.
     let owner = options.clone().with_asker("ui-dev, session 1");
     let fenced = tasks.clone().fenced(claim.fence);
     let later = tasks.clone().with_clock(clock("2026-03-02T08:11:00Z"));
@@ -391,7 +391,7 @@ fn a_newer_schema_is_refused_since_nothing_could_be_saved() {
             plan.reasons
                 .contains(&ResumeReason::NewerSchema { found, known: 1 })
         );
-        // And so it is: a save is refused.
+        // This is true: a save is refused.
         assert!(
             tasks
                 .try_update(&key("a"), |task| task
@@ -435,7 +435,7 @@ fn a_corrupt_checkpoint_gives_a_plan_from_its_newest_good_state_or_to_restart() 
     let entry = resume.recover_with.unwrap();
     let earlier = tasks.load_revision(&key("a"), &entry).unwrap();
     assert!(earlier.checkpoint.blockers.is_empty());
-    // Nothing was recovered by asking.
+    // Judging recovered nothing.
     let error = tasks.load(&key("a")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Corrupt(_)));
 }
@@ -493,7 +493,7 @@ fn work_that_is_done_is_not_planned_again() {
     );
     assert_eq!(site.plan.start_at.as_deref(), Some("two"));
 
-    // A step in words may be meant to come twice: that is asked, and nobody begins with it.
+    // A step in free words may be planned twice on purpose: this is asked, and no agent begins with it.
     let mut twice = task(&["run the tests", "fix", "run the tests"]);
     let now = time("2026-03-02T08:00:00Z");
     twice
@@ -508,7 +508,7 @@ fn work_that_is_done_is_not_planned_again() {
     );
     let prompt = resume.prompt().unwrap();
     assert!(prompt.contains("## Pending Steps\n1. fix\n\n"), "{prompt}");
-    // One that is in progress is being done once more.
+    // The step in progress is being done once more.
     twice.report_at(start("run the tests"), now).unwrap();
     let prompt = resume_of(&twice).prompt().unwrap();
     assert!(prompt.contains("1. fix\n2. run the tests\n"), "{prompt}");
@@ -532,7 +532,7 @@ fn the_contract_says_what_success_looks_like() {
     );
     let options = ResumeOptions::new(project.path()).with_contract_reader(|_| None);
     let plan = tasks.resume(&key("active"), &options).unwrap().plan;
-    // Its step was in progress as well.
+    // Its step was in progress, too.
     assert_eq!(plan.decision, ResumeDecision::Ask);
     assert!(plan.warnings[0].contains("US-003.verificationContract cannot be found"));
 }

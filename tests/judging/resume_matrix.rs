@@ -1,5 +1,5 @@
-//! Every status of every format, with files that are as they were, that may be, and that are not: each gives the
-//! decision that the table in `docs/resume.md` has.
+//! Every status of every format, with fresh, indeterminate and stale files: each gives the decision in the table of
+//! `docs/resume.md`.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn id(format: &str) -> &'static str {
     }
 }
 
-/// The rows of one format: what the status is, and the checkpoint with it.
+/// The rows of one format: the name of the status, and a checkpoint with it.
 struct Rows<'r> {
     table: &'r mut String,
     root: &'r Path,

@@ -1,4 +1,4 @@
-//! Which tasks of a fleet were kept for long enough.
+//! Which tasks of a fleet are old enough to be forgotten.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::common::{Reporting, key, task, time};
 const NOW: &str = "2026-06-01T00:00:00Z";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A task that was last changed so many days ago.
+/// A task that was last changed this many days ago.
 fn put(store: &MemoryStore, name: &str, days: u32, is_complete: bool) {
     let at: DateTime<Utc> = time(NOW) - DAY * days;
     let mut checkpoint = task(&["one"]);

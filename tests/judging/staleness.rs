@@ -68,7 +68,7 @@ fn a_missing_file_makes_the_checkpoint_stale() {
 
 #[test]
 fn times_are_compared_at_the_precision_of_the_stamp() {
-    // Whole seconds: the checkpoint was saved at any instant of that second.
+    // In whole seconds the checkpoint may have been saved at any instant of that second.
     let seconds = "2026-02-28T10:00:00Z";
     assert_eq!(state(seconds, -0.5), "unchanged");
     assert_eq!(state(seconds, 0.0), "indeterminate");
@@ -84,7 +84,7 @@ fn times_are_compared_at_the_precision_of_the_stamp() {
 
 #[test]
 fn offsets_are_honoured() {
-    // Local time printed with a `Z` was a bug of a shell version of this check.
+    // A shell version of this check had a bug: local time printed with a `Z`.
     assert_eq!(state("2026-02-28T12:00:00+02:00", -1.0), "unchanged");
     let folder = tempfile::tempdir().unwrap();
     let utc = stamp("2026-02-28T10:30:00Z");

@@ -1,4 +1,4 @@
-//! Every way in which a file may change or seem to, each judged with what the save recorded and without.
+//! Every way in which a file may change or seem to change, each judged with and without the record of the save.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,18 +14,18 @@ use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Timestamp};
 /// The file that every row is about.
 const NAME: &str = "src/a.rs";
 
-/// What a file was when the checkpoint was saved, what happened then, and what must be said of it.
+/// The file at the save, what happened to it afterwards, and the expected verdict.
 struct Row {
     name: &'static str,
-    /// What was done before the save.
+    /// The action before the save.
     before: fn(&Path),
-    /// What was done after it.
+    /// The action after the save.
     after: fn(&Path),
     with: &'static str,
     without: &'static str,
 }
 
-/// The time of the save, as all rows have it: long past, so that nothing is written by accident at that time.
+/// The time of the save in all rows: long past, so that no file gets that time by accident.
 fn saved() -> SystemTime {
     Timestamp::parse("2026-03-02T10:00:00Z")
         .system_time()
@@ -38,7 +38,7 @@ fn write(path: &Path, text: &str, seconds: i64) {
     set(path, seconds * 1000);
 }
 
-/// Sets the time of last change, so many milliseconds after the save.
+/// Sets the modification time to this many milliseconds after the save.
 fn set(path: &Path, milliseconds: i64) {
     let span = Duration::from_millis(milliseconds.unsigned_abs());
     let time = if milliseconds < 0 {
@@ -124,7 +124,7 @@ const ROWS: &[Row] = &[
         without: "missing",
     },
     Row {
-        // Named and never seen, as a mistyped name is: nobody can vouch for it.
+        // Named but never seen, like a mistyped name, so it is not known to be unchanged.
         name: "never there",
         before: nothing,
         after: nothing,
@@ -274,7 +274,7 @@ const LINKS: &[Row] = &[
         without: "missing",
     },
     Row {
-        // What even root cannot look at.
+        // A path that even root cannot inspect.
         name: "a link that leads round in a circle",
         before: old,
         after: |path| {
@@ -303,7 +303,7 @@ fn state(files: &Staleness) -> &str {
     files.files()[0].state.as_str()
 }
 
-/// What was recorded of each file, as it is kept.
+/// The record of each file, in its stored form.
 fn recorded(prints: &Fingerprints) -> serde_json::Map<String, serde_json::Value> {
     let kept = serde_json::to_value(prints).unwrap();
     kept["files"].as_object().unwrap().clone()
@@ -312,7 +312,7 @@ fn recorded(prints: &Fingerprints) -> serde_json::Map<String, serde_json::Value>
 #[test]
 fn every_row_has_its_result_with_a_fingerprint_and_without() {
     let mut wrong = Vec::new();
-    // The same instant in other words.
+    // The same instant in another spelling.
     for stamp in [
         "2026-03-02T10:00:00Z",
         "2026-03-02T12:00:00+02:00",
@@ -354,9 +354,8 @@ fn every_row_has_its_result_with_a_fingerprint_and_without() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The kernel's clock may tick only every few milliseconds: what is changed twice within a tick, to the same
-/// size and in place, has all its marks as before. Not every kernel can be caught at that, so the marks are
-/// forged here.
+/// The kernel's clock may tick only every few milliseconds: a file that is changed twice within a tick, in place and to
+/// the same size, keeps all its marks. Not every kernel can be made to do that, so the marks are forged here.
 #[test]
 fn a_file_changed_in_the_tick_of_its_fingerprint_is_found_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -380,11 +379,11 @@ fn a_file_changed_in_the_tick_of_its_fingerprint_is_found_out() {
     };
     assert_eq!(judge(0), "modified");
     assert_eq!(judge(-3600), "modified", "the clock was set back meanwhile");
-    // Looked at long after the last change, the marks are enough, and nothing is read.
+    // If the file was inspected long after its last change, the marks are enough, and nothing is read.
     assert_eq!(judge(60), "unchanged");
 }
 
-/// One save's record is taken over by the next only for files that surely did not change meanwhile.
+/// The next save reuses a record only for files that surely did not change meanwhile.
 #[test]
 fn a_second_save_reads_what_changed_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -495,7 +494,7 @@ fn a_save_records_its_files_and_another_revision_does_not_use_the_record() {
     fs::write(root.join("src/a.rs"), "one").unwrap();
     tasks.create(&key("a"), &task(&["one"])).unwrap();
     done(&store, root, "one");
-    // A checkout moves the time, and not a byte.
+    // A checkout changes the time, but no byte.
     let later = SystemTime::now() + Duration::from_secs(3600);
     File::options()
         .write(true)
@@ -505,7 +504,7 @@ fn a_save_records_its_files_and_another_revision_does_not_use_the_record() {
         .unwrap();
     assert_eq!(tasks.stale(&key("a"), root).unwrap().as_str(), "fresh");
 
-    // Somebody edits the checkpoint by hand: the record is of another revision.
+    // The checkpoint is edited by hand, so the record belongs to another revision.
     let file = root.join("checkpoints/a.json");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("\"one\"", "\"One\"")).unwrap();

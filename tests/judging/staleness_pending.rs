@@ -1,4 +1,4 @@
-//! A stale verdict stands until an agent reports work.
+//! A stale verdict stays until an agent reports work.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use agent_checkpoint::{
 
 const FILES: [&str; 2] = ["h.rs", "k.rs"];
 
-/// A task whose agent `a` made two files, one of which was changed since and one removed.
+/// A task whose agent `a` created two files, one of which was changed since and one removed.
 fn stale_task(store: &MemoryStore, root: &Path) {
     let tasks = tasks(store, root);
     for name in FILES {
@@ -74,7 +74,7 @@ fn what_is_no_work_leaves_the_verdict() {
     let note = Operation::Note { text: text("half") };
     let cases: Vec<(&str, Vec<Operation>)> = vec![
         ("b", vec![Operation::Reassign { to: text("b") }]),
-        // Another agent begins, and has not looked yet.
+        // Another agent begins, and has not looked at the files yet.
         ("b", vec![start("p2")]),
         (
             "b",
@@ -132,7 +132,7 @@ fn what_is_no_work_leaves_the_verdict() {
                 "{agent}: {operation:?}"
             );
         }
-        // Also where the reporter does not look at the files at all.
+        // Even if the reporter does not read the files at all.
         let tasks: Checkpoints<TaskCheckpoint> = store.checkpoints();
         let decide = Operation::Decide {
             text: text("d"),
@@ -224,7 +224,7 @@ fn a_name_that_was_never_there_is_reported_until_it_is() {
     assert_eq!(saved.files.outside, ["/etc/passwd"]);
 }
 
-/// An agent's checkpoint belongs to it: who takes over has a new one, in the same file or beside it.
+/// An agent's checkpoint belongs to it: an agent that takes over gets a new one, in the same file or beside it.
 #[test]
 fn taking_over_leaves_the_verdict() {
     let now = time("2026-03-02T10:00:00Z");
@@ -258,7 +258,7 @@ fn taking_over_leaves_the_verdict() {
     }
 }
 
-/// Without a record the stamp of the checkpoint tells, and a save moves it.
+/// Without a record the stamp of the checkpoint decides, and a save moves it.
 #[test]
 fn a_verdict_by_the_stamp_stands_too() -> Result<(), Error> {
     let folder = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ fn a_verdict_by_the_stamp_stands_too() -> Result<(), Error> {
     };
     report(&tasks(&store, root), "b", &decide("x"));
     assert_eq!(states(&store, root), ["stale", "modified", "unchanged"]);
-    // From a folder without the files nothing is learned, and nothing forgotten.
+    // In a folder without the files nothing is learned, and nothing forgotten.
     let elsewhere = tempfile::tempdir().unwrap();
     report(&tasks(&store, elsewhere.path()), "b", &decide("y"));
     assert_eq!(states(&store, root), ["stale", "modified", "unchanged"]);

@@ -1,4 +1,4 @@
-//! What a fleet shows of tasks that wait.
+//! Waiting tasks in a fleet.
 
 use crate::common;
 use crate::waiting_stores::check_fleet;
@@ -17,7 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use common::{EXAMPLE, key, task, time};
 use serde_json::json;
 
-/// Longer than a tick of the clock by which files are stamped.
+/// Longer than a tick of the clock that stamps files.
 const TICK: Duration = Duration::from_millis(30);
 
 #[test]
@@ -38,7 +38,7 @@ fn wait(tasks: &Checkpoints<TaskCheckpoint>, name: &str, until: DateTime<Utc>) {
     tasks.report(&key(name), &report, &context, |_| ()).unwrap();
 }
 
-/// The scan after this one, which must be a whole one's equal.
+/// The scan after this one, which must equal a full scan.
 fn next(before: &Fleet, folder: &Path, now: DateTime<Utc>) -> Fleet {
     let sources = [Source::folder(folder)];
     let again = before.rescan(&sources, now);
@@ -61,7 +61,7 @@ fn a_fleet_of_a_folder_shows_what_waits() {
         tasks.create(&key(name), &task(&["one"])).unwrap();
     }
     let at = now + TimeDelta::hours(2);
-    // Both of them stopped for a while; one says until when.
+    // Both stopped for a while; one says until when.
     wait(&tasks, "b", now);
     wait(&tasks, "a", now + TimeDelta::hours(3));
     let host = folder.path().join("builder-state.json");
@@ -84,7 +84,7 @@ fn a_fleet_of_a_folder_shows_what_waits() {
     assert_eq!(rows(&first), [waits.clone(), waits.clone(), silent.clone()]);
     assert!(first.findings().is_empty(), "{:?}", first.findings());
 
-    // A line that was added, the documents being as they were.
+    // Only a ledger line was added; the documents are unchanged.
     wait(&tasks, "b", now + TimeDelta::hours(3));
     let second = next(&first, folder.path(), at);
     assert_eq!(rows(&second), [waits.clone(), waits.clone(), waits.clone()]);
@@ -99,7 +99,7 @@ fn a_fleet_of_a_folder_shows_what_waits() {
     let later = next(&over, folder.path(), now + TimeDelta::hours(5));
     assert_eq!(rows(&later), [silent.clone(), silent.clone(), silent]);
 
-    // What cannot be read is said.
+    // An unreadable ledger is reported.
     let ledger = folder
         .path()
         .join("c/.agent-checkpoint/ledger/a.json.jsonl");
@@ -112,7 +112,7 @@ fn a_fleet_of_a_folder_shows_what_waits() {
     );
 }
 
-/// What a person is asked keeps its task from being late until that is decided, or is expired.
+/// A pending approval keeps its task from being late until it is decided or expires.
 #[test]
 fn a_fleet_shows_what_waits_for_a_person() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +152,7 @@ fn a_fleet_shows_what_waits_for_a_person() {
     };
     assert_eq!(due(&waits, in_hours(3)).len(), 1);
     assert_eq!(due(&waits, in_hours(25)).len(), 2);
-    // Nobody decided: it is silent as any other again.
+    // There was no decision, so the task counts as silent again.
     let expired = next(&waits, folder.path(), in_hours(26));
     assert_eq!(results(&expired), ["stalled", "stalled"]);
 
