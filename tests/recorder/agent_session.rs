@@ -32,7 +32,7 @@ fn trigger_heartbeat_updates() {
         text(&agent.next_checkpoint_expected),
         "2026-03-02T08:30:00Z"
     );
-    // Never from a timer behind the agent's back.
+    // A timer without the agent's knowledge is refused.
     let refused = recorder.beating(std::time::Duration::from_secs(900), || ());
     let refused = refused.unwrap_err();
     assert!(
@@ -74,7 +74,7 @@ fn trigger_blocker_occurrence() {
 fn trigger_sync_points() {
     let scene = Scene::new();
     let recorder = agent(&scene);
-    // Before: it waits there. After: it goes on.
+    // Before the sync the agent waits; after it, it continues.
     recorder.sync("Group 1").unwrap();
     let waiting = recorder.checkpoint().unwrap();
     assert_eq!(waiting.status, Some(AgentStatus::Waiting));
@@ -135,7 +135,7 @@ fn the_same_agent_resumes_in_a_fresh_session_at_the_same_stage() {
     };
     assert_ne!(session, "s1");
 
-    // Its program was started again in the same session: nothing to write.
+    // Its program was restarted in the same session: there is nothing to write.
     let owner = Owner::new("Secondary-A").in_session(session);
     let found = Recorder::resume(&scene.view::<AgentCheckpoint>(), &key("Secondary-A"), owner);
     let saves = scene.saves("Secondary-A");
@@ -143,7 +143,7 @@ fn the_same_agent_resumes_in_a_fresh_session_at_the_same_stage() {
     assert_eq!(scene.saves("Secondary-A"), saves);
     again.step_done(&StepDone::current()).unwrap();
 
-    // Another agent has a file of its own.
+    // Another agent has a separate file.
     let found = Recorder::resume(
         &scene.view::<AgentCheckpoint>(),
         &key("Secondary-A"),
@@ -187,6 +187,6 @@ fn an_error_blocks_the_agent_and_a_step_told_twice_is_there_once() {
     let agent = recorder.checkpoint().unwrap();
     assert_eq!(agent.status, Some(AgentStatus::Blocked));
     assert_eq!(agent.blockers, ["no network"]);
-    // The protocol has no failed agent: it is blocked, and by the same thing once.
+    // The protocol has no failed agent: the agent is blocked, once by the same blocker.
     assert!(!recorder.failed("no network").unwrap().is_written());
 }

@@ -1,4 +1,4 @@
-//! Approvals: a person decides on exactly one action, and what was approved is used once.
+//! Approvals: a person decides on exactly one action, and an approval is used once.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
     refused(recorder.consume(&pay(50)), "no agent has asked");
     let asked = recorder.ask(&pay(50)).unwrap();
     assert!(asked.is_pending(tasks.now()) && asked.asked_by.starts_with("dev"));
-    // In the order that serde_json has for members.
+    // In serde_json's order of members.
     let action: serde_json::Value = serde_json::from_str(&asked.action).unwrap();
     assert_eq!(action, serde_json::json!({ "cents": 50, "to": "ann" }));
     refused(
@@ -70,7 +70,7 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
         "is pending for another action (sha256:",
     );
 
-    // The claim of the agent stands, and a person decides all the same.
+    // The agent's claim is valid, and a person can decide anyway.
     let approved = ann
         .decide(&asked, &ApprovalDecision::Approved, "Ann")
         .unwrap();
@@ -92,7 +92,7 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
     );
     refused(ann.decide(&asked, &denied(), "Ann"), "was consumed already");
 
-    // And is asked anew, even for another action; what was decided before is of another round.
+    // It is asked for again, even for another action; the earlier decision belongs to another round.
     let again = recorder.ask(&pay(500)).unwrap();
     assert_ne!(again.round, asked.round);
     refused(
@@ -113,7 +113,7 @@ fn a_denial_stands_until_it_is_asked_anew() {
     let recorder = scene.task(&["Pay"]);
     let ann = person(&tasks);
     let asked = recorder.ask(&pay(50)).unwrap();
-    // What was approved is taken back while it is not used.
+    // An unused approval can be taken back.
     decide(&ann, &ApprovalDecision::Approved);
     let because = Some("wrong account".to_owned());
     let denial = ApprovalDecision::Denied { because };
@@ -208,11 +208,11 @@ fn an_agent_that_lost_its_task_asks_and_uses_nothing() {
     let new = new.carry_on().unwrap();
     assert!(old.consume(&pay(50)).unwrap_err().is_taken_over());
     assert!(old.ask(&pay(50)).unwrap_err().is_taken_over());
-    // Neither does another without the fence.
+    // Another caller without the fence cannot do it either.
     let stranger = tasks.ledger(&key("US-003"), "stranger");
     let error = stranger.consume(&pay(50)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Claimed { .. }), "{error}");
-    // The approval is of the task, whoever has it.
+    // The approval belongs to the task, whoever owns it.
     new.consume(&pay(50)).unwrap();
 }
 
@@ -226,7 +226,7 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     refused(begin(), "no agent has asked");
     recorder.ask(&pay(50)).unwrap();
     refused(begin(), "a person is to approve or deny it first");
-    // Nor is there a way around the person by leaving the approval out.
+    // Omitting the approval does not bypass the person.
     let alone = Effect::with_id("invoice 7").unwrap();
     refused(recorder.effect(&alone), "comes without its approval");
     decide(&person(&tasks), &ApprovalDecision::Approved);
@@ -242,12 +242,12 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
     assert_eq!(lines(&tasks), before + 1, "one line does both");
     assert_eq!(status(&person(&tasks)), ApprovalStatus::Consumed);
     assert!(matches!(begin().unwrap(), EffectDecision::InProgress(_)));
-    // It may take place, so that it is not asked anew.
+    // It may be taking place, so it is not asked for again.
     let standing = recorder.ask(&pay(50)).unwrap();
     assert_eq!(standing.status, ApprovalStatus::Consumed);
     assert_eq!(standing.effect.as_deref(), Some("invoice 7"));
     refused(recorder.ask(&pay(500)), "is consumed for another action");
-    // What did not take place needs an approval anew, and what did needs none.
+    // An effect that did not take place needs a new approval, and one that did needs none.
     guard.not_done().unwrap();
     refused(begin(), "was consumed already");
     refused(recorder.effect(&alone), "comes without its approval");
@@ -263,7 +263,8 @@ fn an_effect_uses_its_approval_up_in_the_step_that_begins_it() {
         assert_eq!(standing.status, ApprovalStatus::Consumed);
     }
 
-    // What expired was never approved; what was consumed by itself is for its caller to bring about.
+    // An expired request was never approved. An approval that was consumed alone obliges its caller to bring about the
+    // action.
     let fax = Effect::with_id("fax").unwrap();
     let ask = Approval::new("fax", &"page 1").unwrap();
     let record = recorder.ask(&ask).unwrap();
@@ -288,12 +289,12 @@ fn resume(tasks: &Checkpoints<TaskCheckpoint>) -> Resume {
     tasks.resume(&key("US-003"), &options).unwrap()
 }
 
-/// What a prompt says first.
+/// The first section of a prompt.
 fn before_you_begin(resume: &Resume) -> String {
     let prompt = resume.prompt().unwrap();
     let (_, after) = prompt.split_once("## Before You Begin\n").unwrap();
     let (section, _) = after.split_once("\n## ").unwrap();
-    // The session is new in each run.
+    // The session id is different in each run.
     let words = section.split(' ').map(|word| {
         match word.len() == 16 && word.chars().all(|c| c.is_ascii_hexdigit()) {
             true => "[session]",
@@ -358,7 +359,7 @@ fn a_plan_waits_for_who_is_to_decide_and_names_what_was_decided() {
     assert_eq!(found.ledger.approvals.len(), 6);
     insta::assert_snapshot!("prompt_with_approvals", before_you_begin(&found));
 
-    // Once it is decided, the agent goes on.
+    // Once it is decided, the agent continues.
     let record = found.ledger.approvals.last().unwrap();
     person(&tasks)
         .decide(record, &ApprovalDecision::Approved, "Ann")
@@ -393,7 +394,7 @@ fn a_run_stops_until_it_is_decided() {
         };
         assert_eq!(found.resume.plan.decision, ResumeDecision::Wait);
     }
-    // A caller may go on with something else.
+    // A caller may continue with other work.
     let found = Recorder::resume(&tasks, &key("US-003"), "dev").unwrap();
     drop(found.carry_on().unwrap());
     decide(&person(&tasks), &ApprovalDecision::Approved);
@@ -462,7 +463,7 @@ fn a_word_that_is_not_known_is_an_error() {
         let added = store.append_to_ledger(&key("US-003"), &line.to_string(), at, None);
         assert!(added.unwrap());
     };
-    // Lines that no program of this version writes change nothing that was decided.
+    // Lines that no program of this version writes do not change a decision.
     add(1, line("decided", "denied"));
     add(2, line("decided", "approved"));
     assert_eq!(status(&ledger), ApprovalStatus::Denied);
@@ -474,7 +475,7 @@ fn a_word_that_is_not_known_is_an_error() {
     );
 }
 
-/// How many threads or processes use one approval.
+/// How many threads or processes use one approval at the same time.
 const AT_ONCE: usize = 8;
 
 #[test]
@@ -556,8 +557,8 @@ fn child_uses_an_approval() {
     }
 }
 
-/// Rounds of asking, deciding and using, killed at any time: each use is of a round that was asked and approved, and none
-/// is used twice, whatever a process was told.
+/// Rounds of asking, deciding and using, killed at any time: each use belongs to a round that was asked for and
+/// approved, and none is used twice, whatever a process was told.
 #[cfg(unix)]
 #[test]
 fn a_process_that_is_killed_leaves_no_approval_that_was_not_decided_and_none_that_is_used_twice() {
@@ -573,7 +574,7 @@ fn a_process_that_is_killed_leaves_no_approval_that_was_not_decided_and_none_tha
         check_rounds(&tasks, &told);
     }
     assert!(!told.is_empty(), "nothing was used before a kill");
-    // And the next goes on.
+    // And the next round works.
     let ledger = person(&tasks);
     ledger.ask(&pay(50)).unwrap();
     decide(&ledger, &ApprovalDecision::Approved);
@@ -604,7 +605,7 @@ fn check_rounds(tasks: &Checkpoints<TaskCheckpoint>, told: &[String]) {
         assert!(!told[..at].contains(round), "{round} was used twice");
         assert_eq!(rounds[round], whole, "{round} was used");
     }
-    // What it comes to can be read.
+    // The resulting state is readable.
     assert!(person(tasks).state().unwrap().approvals.len() <= 1);
 }
 

@@ -1,4 +1,4 @@
-//! A sign of life beside the work, and only where that is no progress.
+//! Heartbeats beside the work, only in formats where they are no progress.
 
 use std::fs;
 use std::time::Duration;
@@ -124,7 +124,7 @@ fn a_beat_of_a_sitebuilder_is_no_progress_no_state_of_the_history_and_no_look_at
     let fresh = sites.stale(&key("migration-T1"), root).unwrap();
     assert!(matches!(fresh, Staleness::Fresh(_)), "{fresh:?}");
 
-    // Half of the next subtask is written when the agent shows that it is alive.
+    // Half of the next subtask is written when the agent sends a heartbeat.
     fs::write(root.join("a.md"), "changed since").unwrap();
     watch.pass(5);
     let beaten = recorder.beating(OFTEN, || {

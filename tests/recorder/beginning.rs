@@ -1,4 +1,4 @@
-//! A checkpoint that is there is never overwritten: the caller gets it and decides.
+//! An existing checkpoint is never overwritten: the caller gets it and decides.
 
 use agent_checkpoint::StepDone;
 use agent_checkpoint::formats::task::TaskCheckpoint;
@@ -59,7 +59,7 @@ fn whoever_starts_over_keeps_what_was_there() {
         .unwrap();
     assert_eq!(kept.checkpoint.completed_steps.len(), 1);
 
-    // A store that keeps nothing does not start over.
+    // A store without history does not start over.
     let plain = OnlySwaps::default();
     let view = Checkpoints::<TaskCheckpoint>::new(plain.clone());
     begun(&view, "x", "dev", &scene.first(&["a"]));
@@ -122,7 +122,7 @@ fn a_first_checkpoint_that_is_not_saved_leaves_no_claim() {
     let claim = scene.store.claimed(&key("x")).unwrap().unwrap();
     assert!(claim.released);
 
-    // While another has claimed what is not begun yet, it cannot be begun.
+    // A task that another agent has claimed cannot be begun.
     let other = agent_checkpoint::ClaimRequest::new("other", std::time::Duration::from_secs(60));
     scene.store.claim(&key("x"), &other).unwrap();
     let refused = Recorder::begin(&scene.view(), &key("x"), "dev", &scene.first(&["a"]));
@@ -134,7 +134,7 @@ fn a_first_checkpoint_that_is_not_saved_leaves_no_claim() {
     begun(&scene.view(), "x", options, &scene.first(&["a"]));
 }
 
-/// What an orchestrator keeps in a struct, moves into a task, and hands to a hook that must be `'static`.
+/// A value that an orchestrator keeps in a struct, moves into a task, and passes to a hook that must be `'static`.
 #[test]
 fn a_recorder_owns_its_store_and_goes_wherever_it_is_needed() {
     struct Agent {

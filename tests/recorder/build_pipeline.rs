@@ -1,4 +1,4 @@
-//! Workstreams and gates, and a build whose work fails.
+//! Workstreams and gates, and a build that fails.
 
 use agent_checkpoint::Operation;
 use agent_checkpoint::formats::build_pipeline::{BuildCheckpoint, ExecutionSpec, SpecPhase};

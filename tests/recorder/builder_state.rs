@@ -49,7 +49,7 @@ fn trigger_reassignment() {
     let task = recorder.checkpoint().unwrap();
     assert_eq!(task.metadata.reason, Some(Reason::Reassignment));
     assert_eq!(task.metadata.previous_agents, ["dev"]);
-    // It has done nothing yet.
+    // It has done no work yet.
     assert_eq!(task.metadata.created_by.as_deref(), Some("dev"));
     assert!(prompt.contains("was begun by dev"), "{}", prompt);
     assert_eq!(handed.resume.plan.start_at.as_deref(), Some("a"));
@@ -116,7 +116,7 @@ fn a_context_warns_once_for_each_crossing_and_stops_whenever_it_is_full() {
     assert_eq!(stop.message(), words);
     assert_eq!(told(0.95), ContextAdvice::Stop(None));
 
-    // After a compaction the next crossing counts again, also when both thresholds are crossed at once.
+    // After a compaction the next crossing counts again, even if both thresholds are crossed at once.
     assert_eq!(told(0.2), ContextAdvice::Continue);
     assert!(matches!(told(0.76), ContextAdvice::Warn(_)));
     assert_eq!(told(0.1), ContextAdvice::Continue);

@@ -1,4 +1,4 @@
-//! Effects outside of the checkpoint: begun once, and in doubt where nothing says how they ended.
+//! Effects outside of the checkpoint: begun once, and in doubt if it is unknown how they ended.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn an_effect_takes_place_once_whoever_goes_on() {
     let first = scene.task(&["Tell the team"]);
     begun(first.effect(&mail()).unwrap()).done(&7).unwrap();
     assert_eq!(receipt(first.effect(&mail()).unwrap()), 7);
-    // Another effect is another.
+    // A different effect is independent.
     let other = Effect::new("send-mail", &("team", "red")).unwrap();
     begun(first.effect(&other).unwrap()).not_done().unwrap();
     drop(first);
@@ -62,7 +62,7 @@ fn an_effect_takes_place_once_whoever_goes_on() {
     let next = Recorder::resume(&tasks, &key("US-003"), "next").unwrap();
     let next = next.carry_on().unwrap();
     assert_eq!(receipt(next.effect(&mail()).unwrap()), 7);
-    // What did not take place may be begun again.
+    // An effect that did not take place may be begun again.
     begun(next.effect(&other).unwrap()).done(&8).unwrap();
     let all = next.ledger().unwrap().effects;
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_guard_that_is_dropped_leaves_a_doubt_which_only_a_finding_settles() {
         drop(guard);
         let record = doubt(recorder.effect(&effect).unwrap());
         assert_eq!(record.how_to_check.as_deref(), Some("look into the outbox"));
-        // A check that cannot tell changes nothing.
+        // A check without an answer changes nothing.
         doubt(recorder.effect_or_check(&effect, |_| None).unwrap());
         let decision = recorder.effect_or_check(&effect, |asked| {
             assert_eq!(asked.id, effect.id());
@@ -108,7 +108,7 @@ fn a_guard_that_is_dropped_leaves_a_doubt_which_only_a_finding_settles() {
             false => begun(decision.unwrap()).not_done().unwrap(),
         }
     }
-    // What took place is not undone by a word.
+    // An effect that took place cannot be settled as not done.
     let done = &recorder.ledger().unwrap().effects[0];
     let refused = recorder.settle(done, Settlement::NotDone).unwrap_err();
     assert!(refused.to_string().contains("took place"), "{refused}");
@@ -171,7 +171,7 @@ fn an_agent_that_lost_its_task_begins_nothing_and_may_still_say_what_took_place(
             .unwrap_err()
             .is_taken_over()
     );
-    // The process that is at it still runs: it is this one.
+    // Its process is still running: it is this one.
     assert!(matches!(
         new.effect(&mail()).unwrap(),
         EffectDecision::InProgress(_)
@@ -191,7 +191,7 @@ fn an_end_that_comes_after_the_effect_was_begun_again_is_an_error() {
     tasks.create(&key("x"), &task(&["a"])).unwrap();
     let ledger = tasks.ledger(&key("x"), "one");
     let mut first = begun(ledger.begin(&mail()).unwrap());
-    // As another machine has it that does not see the process: two lines by hand.
+    // As on another machine, which does not see the process: two lines written by hand.
     let store = tasks.store();
     let name = line(store, 0)["attempt"].as_str().unwrap().to_owned();
     let left = serde_json::json!({
@@ -250,7 +250,7 @@ fn a_doubt_is_a_question_of_the_plan_and_what_took_place_is_not_to_be_done_again
         between(&prompt, "send-mail", "outbox")
     );
 
-    // An agent's program goes on: its effect is not begun blindly.
+    // An agent's program continues: its effect is not begun blindly.
     let mut asked = 0;
     let ran = Recorder::run(&tasks, &key("US-003"), "next", &task(&[]), |step| {
         asked += usize::from(
@@ -266,12 +266,12 @@ fn a_doubt_is_a_question_of_the_plan_and_what_took_place_is_not_to_be_done_again
     assert!(matches!(ran.unwrap(), Ran::Finished) && asked == 1);
 }
 
-/// The first line with this in it, up to that.
+/// The part of the text between `from` and `to`.
 fn between(text: &str, from: &str, to: &str) -> String {
     let begin = text.find(from).unwrap();
     let line = &text[begin..];
     let at = line.find(to).map_or(line.len(), |at| at + to.len());
-    // The time and the session are new in each run.
+    // The time and the session id are different in each run.
     let mut words = line[..at].split(' ').map(|word| match word {
         word if word.starts_with("20") => "[time],",
         word if word.len() == 16 && word.chars().all(|c| c.is_ascii_hexdigit()) => "[session]",
@@ -327,7 +327,7 @@ fn a_ledger_ends_with_the_archive_of_the_complete_task_and_not_before() {
         saved.unwrap();
     };
     let delete = || tasks.store().delete(&key, &Default::default());
-    // Its archive fails, and it goes on; so it does where the archive was killed before anything went.
+    // Its archive fails, and it continues; so it does if the archive was killed before anything was moved.
     let fails = ledger.end_with(&revision(), || Err::<(), _>(Error::refused("full")));
     assert!(fails.unwrap_err().to_string().contains("full"));
     save("one more");
@@ -345,7 +345,7 @@ fn a_ledger_ends_with_the_archive_of_the_complete_task_and_not_before() {
         );
         save("and one more");
         assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
-        // Whatever is added then.
+        // Then lines are added.
         begun(
             ledger
                 .begin(&Effect::with_id(format!("pay {at}")).unwrap())
@@ -356,7 +356,7 @@ fn a_ledger_ends_with_the_archive_of_the_complete_task_and_not_before() {
     }
     assert_eq!(ledger.effects().unwrap().len(), 3);
 
-    // What is in doubt is settled first.
+    // An effect in doubt must be settled first.
     let open = begun(ledger.begin(&Effect::with_id("fax").unwrap()).unwrap());
     for _ in 0..2 {
         let refused = ledger.end_with(&revision(), delete).unwrap_err();
@@ -372,12 +372,12 @@ fn a_ledger_ends_with_the_archive_of_the_complete_task_and_not_before() {
     let (text, of) = (tasks.get(&key).unwrap().checkpoint, revision());
     assert!(ledger.end_with(&of, delete).unwrap());
     assert!(ledger.effects().unwrap().is_empty());
-    // Also where the same text comes again.
+    // Even if the same text comes again.
     tasks.create(&key, &text).unwrap();
     let again = begun(ledger.begin(&mail()).unwrap());
     assert_eq!(ledger.effects().unwrap().len(), 1);
     drop(again);
-    // What only goes away and comes back has not ended; what was archived by a program that was killed has.
+    // A checkpoint that was only deleted and created again has not ended; one that a killed program archived has.
     delete().unwrap();
     tasks.create(&key, &task(&["c"])).unwrap();
     doubt(ledger.begin(&mail()).unwrap());
@@ -416,7 +416,7 @@ fn an_archive_that_was_killed_before_it_said_so_ended_the_ledger_also_for_the_ne
             begun(ledger.begin(&mail()).unwrap()).done(&2).unwrap();
             assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 2);
         } else {
-            // It was killed before anything went, and its agent goes on.
+            // It was killed before anything was moved, and its agent continues.
             let more = tasks.update(&key, |task| task.blockers.push("more".into()));
             more.unwrap();
             assert_eq!(receipt(ledger.begin(&mail()).unwrap()), 1);
@@ -479,7 +479,7 @@ fn a_program_that_is_killed_leaves_a_doubt_once_it_is_gone() {
     let seen = ledger.begin(&mail()).unwrap();
     match cfg!(target_os = "linux") {
         true => assert!(matches!(seen, EffectDecision::InProgress(_)), "{seen:?}"),
-        // Elsewhere no process is known to run, and it has no claim.
+        // On other systems the process is not known to run, and it has no claim.
         false => assert!(matches!(seen, EffectDecision::InDoubt(_)), "{seen:?}"),
     }
     drop(child);
@@ -546,7 +546,7 @@ fn what_cannot_be_seen_to_have_ended_is_checked_by_nobody() {
     let decision = recorder.effect_or_check(&pay, |_| panic!("it may still run"));
     let seen = doubt(decision.unwrap());
     assert!(seen.may_still_run());
-    // A person may know.
+    // A person may know the answer.
     recorder.settle(&seen, Settlement::NotDone).unwrap();
 }
 

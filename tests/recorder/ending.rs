@@ -1,4 +1,4 @@
-//! However work ends, its checkpoint is there first.
+//! However work ends, its checkpoint is saved first.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,7 +60,7 @@ fn a_panic_is_in_the_checkpoint_before_it_goes_on() {
     assert_eq!(task.blockers, ["panicked: index 3 is gone"]);
     assert_eq!(task.metadata.reason, Some(Reason::Failure));
 
-    // Also where the panic came in the middle of a call of the recorder, which goes on to work.
+    // Even if the panic came inside a call of the recorder, which stays usable.
     let unwound = catch_unwind(AssertUnwindSafe(|| {
         let _ = recorder.scope(|recorder| recorder.update(|_| panic!("inside")));
     }));
@@ -85,7 +85,7 @@ fn whoever_is_told_to_stop_leaves_nothing_in_the_way() {
     assert!(task.blockers.is_empty());
     let plan = recorder.plan().unwrap().plan;
     assert_eq!(plan.decision, ResumeDecision::Continue);
-    // It stopped in order: what was begun is something to look at, and no question.
+    // It stopped in order: the work in progress is a warning, not a question.
     assert!(plan.questions.is_empty(), "{:?}", plan.questions);
     let told = plan
         .warnings
@@ -106,7 +106,7 @@ fn where_no_checkpoint_can_be_made_the_error_says_that_too() {
         words.starts_with("no network; and no checkpoint could be made of it"),
         "{words}"
     );
-    // One whose store has gone is not taken over.
+    // A task whose store is gone is not taken over.
     let plain = OnlySwaps::default();
     let view = agent_checkpoint::Checkpoints::<TaskCheckpoint>::new(plain.clone());
     let recorder = begun(&view, "x", "dev", &scene.first(&["a"]));
@@ -136,7 +136,7 @@ mod signals {
     use crate::common::children::{Given, Running, say, wait_until};
     use crate::common::key;
 
-    /// Words: where it waits for its end: `inside` of a scope, or `after` one.
+    /// Argument: where it waits for its end: `inside` a scope, or `after` one.
     #[test]
     fn child_works_until_a_signal_comes() {
         let Some(given) = Given::find() else { return };

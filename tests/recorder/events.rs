@@ -1,4 +1,4 @@
-//! What a program can watch with `tracing`.
+//! The events that a program can watch with `tracing`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ thread_local! {
     static SEEN: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the events of the library, of each thread by itself. It is the subscriber of the whole program: with one of a
-/// thread alone, an event that another thread reaches first may be taken for one that no subscriber wants.
+/// Records the events of the library, separately for each thread. It is the subscriber of the whole program: with a
+/// subscriber of one thread, an event that another thread reaches first may count as one without subscribers.
 struct Watching;
 
 struct Reading<'f>(&'f mut Fields);
@@ -62,7 +62,7 @@ impl Subscriber for Watching {
     fn exit(&self, _: &Id) {}
 }
 
-/// What `work` makes the library report, each with the revision that it has.
+/// The events of `work`, each with its revision.
 fn events(work: impl FnOnce()) -> Vec<(String, Option<String>, Option<String>)> {
     static WATCHING: Once = Once::new();
     WATCHING.call_once(|| tracing::subscriber::set_global_default(Watching).unwrap());
@@ -141,7 +141,7 @@ fn each_event_has_its_name_key_revision_agent_and_duration() {
     });
     assert_eq!(told, [named("recovered", &revision(), &none)]);
 
-    // Another holds the lock for a while.
+    // Another thread holds the lock for a while.
     let (locked, is_locked) = std::sync::mpsc::channel();
     let holder = std::thread::spawn({
         let (store, key) = (store.clone(), key.clone());

@@ -1,4 +1,4 @@
-//! Calls after the task went to another.
+//! Calls after another agent got the task.
 
 use agent_checkpoint::ErrorKind;
 
@@ -19,7 +19,7 @@ fn a_task_that_was_given_away_is_the_others_at_once() {
         by: Some("other".to_owned()),
     };
     assert_eq!(*refused.kind(), taken);
-    // The claim is over: the other agent need not wait, and the chain tells who worked before.
+    // The claim is released: the other agent need not wait, and the list of agents shows who worked before.
     let found = Recorder::resume(&scene.view::<TaskCheckpoint>(), &key("US-003"), "other").unwrap();
     let other = found.carry_on().unwrap();
     other.step_done(&StepDone::new("b")).unwrap();

@@ -20,7 +20,7 @@ fn is_free(store: &impl CheckpointStore, key: &Key) -> bool {
     store.claimed(key).unwrap().is_none_or(|it| it.released)
 }
 
-/// Waits for what was only queued.
+/// Waits until a queued action is done.
 async fn until(mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -100,7 +100,7 @@ fn a_timeout_leaves_the_step_as_stopped_and_the_task_free() {
         });
         let timed_out = tokio::time::timeout(Duration::from_millis(50), run).await;
         assert!(timed_out.is_err());
-        // Tried again at once, it waits for what the first left to be done.
+        // If it is retried at once, it waits for the rest of the first run.
         let again = AsyncRecorder::run(&view, &key, "dev", &first, async |_| Ok::<_, String>(None));
         assert!(matches!(again.await.unwrap(), Ran::Stopped));
         assert!(is_free(&scene.store, &key));
@@ -108,7 +108,7 @@ fn a_timeout_leaves_the_step_as_stopped_and_the_task_free() {
     let task = view.get(&key("x")).unwrap().checkpoint;
     assert_eq!(task.metadata.reason, Some(Reason::Manual));
     assert!(task.current_step.is_some() && task.blockers.is_empty());
-    // The next agent goes on and is asked nothing.
+    // The next agent continues without questions.
     let ran = in_tokio(async {
         let first = scene.first(&["never"]);
         AsyncRecorder::run(&view, &key("x"), "dev", &first, async |_| {
@@ -119,7 +119,7 @@ fn a_timeout_leaves_the_step_as_stopped_and_the_task_free() {
     assert!(matches!(ran.unwrap(), Ran::Finished));
 }
 
-/// Wherever it is dropped: while it begins, in a report or in its work.
+/// Dropped at any point: while it begins, in a report or in its work.
 #[test]
 fn a_run_that_is_dropped_anywhere_can_be_tried_again_at_once() {
     let scene = Scene::new();
@@ -153,7 +153,7 @@ fn a_run_that_is_dropped_anywhere_can_be_tried_again_at_once() {
     });
 }
 
-/// One worker, whose lock another holds: the runtime goes on meanwhile, and the call that was dropped is made whole.
+/// One worker, whose lock another process holds: the runtime continues meanwhile, and the dropped call is completed.
 #[test]
 fn a_call_that_waits_for_a_lock_holds_up_no_other_task_and_is_made_whole_when_it_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,12 +186,12 @@ fn a_call_that_waits_for_a_lock_holds_up_no_other_task_and_is_made_whole_when_it
         assert!(waited.is_err(), "the runtime's timer went on meanwhile");
         free.send(()).unwrap();
         holder.join().unwrap();
-        // The next call waits for the one that was dropped.
+        // The next call waits for the dropped one.
         let next = recorder
             .call(agent_checkpoint::recorder::Recorder::next_step)
             .await;
         assert_eq!(next.unwrap().as_deref(), Some("b"));
-        // A clone that is left when the claim was given back cannot write any more.
+        // A clone that outlives the release of the claim cannot write any more.
         let late = recorder.clone();
         recorder.leave().await.unwrap();
         let refused = late.call(|late| late.step_started("b")).await.unwrap_err();

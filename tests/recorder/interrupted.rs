@@ -1,4 +1,4 @@
-//! A kill in the middle of each call, at each call to the file system, resumes rightly.
+//! After a kill in the middle of each call, at each file-system call, the task resumes correctly.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,7 +15,7 @@ use agent_checkpoint::{Operation, StepDone};
 
 use crate::common::{key, places};
 
-/// Lets so many calls through; after that nothing happens any more, as after a kill.
+/// Lets this many calls through; after that nothing happens any more, as after a kill.
 struct Kill {
     left: usize,
     killed: bool,
@@ -65,8 +65,7 @@ fn quick(folder: &Path) -> FileStore {
     )
 }
 
-/// A kill takes nothing from what was written, so waiting for the disk matters to none of the calls; of one of
-/// them the calls that wait are killed as well.
+/// A kill loses no written data, so syncs do not matter to the calls. For one of them the syncs are killed as well.
 fn store_for(name: &str, folder: &Path) -> FileStore {
     match name {
         "step_done" => FileStore::open(folder),
@@ -74,7 +73,7 @@ fn store_for(name: &str, folder: &Path) -> FileStore {
     }
 }
 
-/// The recorder of the prepared task, whose saves are those of any agent.
+/// The recorder of the prepared task, with default saves.
 fn recorder_of(store: &FileStore) -> Recorder<TaskCheckpoint> {
     let found = Recorder::resume(&store.checkpoints(), &key("x"), owner("dev")).unwrap();
     found.carry_on().unwrap()
@@ -82,8 +81,8 @@ fn recorder_of(store: &FileStore) -> Recorder<TaskCheckpoint> {
 
 type CallOf = dyn Fn(&Recorder<TaskCheckpoint>) -> agent_checkpoint::Result<()>;
 
-/// Kills `call` before each of its calls to the file system; what is there then is what was before or what is
-/// after, and another agent finishes the task. `told` is how the two are told apart.
+/// Kills `call` before each of its file-system calls. The state is then the one before or the one after the call, and
+/// another agent finishes the task. `told` distinguishes the two.
 fn survives(name: &str, call: &CallOf, told: fn(&Handoff) -> String) {
     let after = {
         let folder = tempfile::tempdir().unwrap();
@@ -108,7 +107,7 @@ fn survives(name: &str, call: &CallOf, told: fn(&Handoff) -> String) {
         let killed = kill.borrow().killed;
         drop(recorder);
 
-        // A new process, which knows only what is on disk.
+        // A new process, which has only the files.
         let store = quick(folder.path());
         let tasks = store.checkpoints::<TaskCheckpoint>();
         let Opened::Found(found) =

@@ -1,4 +1,4 @@
-//! A task that waits for a time, and one at which attempt after attempt fails.
+//! A task that waits for a time, and one whose attempts fail repeatedly.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -88,7 +88,7 @@ fn a_task_is_not_to_go_on_before_its_time() {
         assert!(resume.prompt().is_ok());
     }
 
-    // The usual loop leaves it; a caller that has decided goes on.
+    // The usual loop leaves it; a caller may decide to continue.
     let first = scene.first(&["Wire toggle"]);
     let run = || {
         let work = |_: agent_checkpoint::recorder::Step<'_, TaskCheckpoint>| {
@@ -132,12 +132,12 @@ fn a_task_waits_only_while_it_stands_as_the_report_left_it() {
             |_| (),
         )
         .unwrap();
-    // The protocol says no more that it waits once something was reported.
+    // By the protocol it no longer waits once something was reported.
     assert!(!is_waiting());
     recorder.report(limited(until)).unwrap();
     recorder.step_started("a").unwrap();
     assert!(!is_waiting());
-    // It stops for another reason: that one is no wait.
+    // It stops for another reason, which is no wait.
     recorder
         .interrupted(&Interruption::Stopped("told to".into()))
         .unwrap();
@@ -152,7 +152,7 @@ fn a_task_waits_only_while_it_stands_as_the_report_left_it() {
     recorder.report(limited(Some(later))).unwrap();
     scene.watch.pass(121);
     assert!(is_waiting());
-    // One that is complete waits for nothing.
+    // A complete task waits for nothing.
     recorder
         .batch([
             Report::from(StepDone::new("a")),
@@ -165,7 +165,7 @@ fn a_task_waits_only_while_it_stands_as_the_report_left_it() {
     assert_eq!(plan(&tasks, "US-003").decision, ResumeDecision::Refuse);
 }
 
-/// A task of this format waits by this report until its time, and no longer than until somebody works on it.
+/// A task of this format waits by this report until its time, or until an agent works on it before.
 fn check_format<C: Checkpoint>(
     first: &C,
     wait: fn(Option<DateTime<Utc>>) -> Operation,
@@ -194,7 +194,7 @@ fn check_format<C: Checkpoint>(
     assert!(waits(&plan(&view, "x")), "{}", C::FORMAT);
     recorder.report(Report::forced(work)).unwrap();
     assert!(!waits(&plan(&view, "x")), "{}", C::FORMAT);
-    // Without a time it is what it was.
+    // Without a time nothing changes.
     recorder.report(Report::forced(wait(None))).unwrap();
     assert!(!waits(&plan(&view, "x")), "{}", C::FORMAT);
 }
@@ -236,7 +236,7 @@ fn a_report_that_is_refused_leaves_no_time() {
     };
     recorder.batch([limited(until), lacks]).unwrap_err();
     assert_eq!(recorder.ledger().unwrap().not_before, None);
-    // Nor does one of an agent that lost the task.
+    // A report of an agent that lost the task does not count either.
     let tasks = scene.view::<TaskCheckpoint>();
     let found = Recorder::resume(
         &tasks,
@@ -282,7 +282,7 @@ fn a_time_is_a_member_of_the_operation() {
     );
 }
 
-/// Lets so many calls through; after that nothing happens any more, as after a kill.
+/// Lets this many calls through; after that nothing happens any more, as after a kill.
 struct Kill(usize, bool);
 
 impl Watch for Kill {
@@ -365,7 +365,7 @@ fn a_slot_of_a_host_file_and_a_copy_keep_their_time() {
 // ---------------------------------------------------------------------------------------------------------------------
 // Attempts
 
-/// A task in a scene whose agent is gone, with its claim run out.
+/// A task in a scene whose agent is gone and whose claim expired.
 fn lost(scene: &Scene) -> Checkpoints<TaskCheckpoint> {
     let recorder = scene.task(&["a", "b", "c"]);
     recorder.step_started("a").unwrap();
@@ -373,7 +373,7 @@ fn lost(scene: &Scene) -> Checkpoints<TaskCheckpoint> {
     scene.view()
 }
 
-/// The agent is gone without a word.
+/// The agent disappears without a report.
 fn lose<C: Checkpoint>(scene: &Scene, recorder: Recorder<C>) {
     std::mem::forget(recorder);
     scene.watch.pass(16);
@@ -414,14 +414,14 @@ fn after_three_attempts_without_progress_a_task_is_refused() {
         assert_eq!(poisoned(&plan(&tasks, "US-003")), None, "{number}");
         let next = found(&tasks, agent).carry_on().unwrap();
         assert_eq!(attempts(&tasks), number + 1);
-        // No progress: a heartbeat, a note, a step that begins again.
+        // This is no progress: a heartbeat, a note, a step that begins again.
         scene.watch.pass(1);
         next.step_started("a").unwrap();
         next.report(Operation::Note {
             text: "looked at it".into(),
         })
         .unwrap();
-        // Its own attempt is under way.
+        // Its own attempt is still running.
         assert_eq!(poisoned(&next.plan().unwrap().plan), None);
         lose(&scene, next);
     }
@@ -438,7 +438,7 @@ fn after_three_attempts_without_progress_a_task_is_refused() {
     assert!(error.to_string().contains("Poisoned"), "{error}");
     assert_eq!(attempts(&tasks), 3, "who is refused tries nothing");
 
-    // Another number is the caller's.
+    // The caller may set another number.
     let most = |most| {
         let options = ResumeOptions::new("")
             .ignoring_claims()
@@ -447,7 +447,7 @@ fn after_three_attempts_without_progress_a_task_is_refused() {
     };
     assert!(most(0) && most(2) && most(3) && !most(4));
 
-    // Whoever mended the cause goes on.
+    // After the cause is fixed the task continues.
     let ledger = tasks.ledger(&key("US-003"), "ops");
     assert!(ledger.reset_attempts().unwrap());
     assert!(!ledger.reset_attempts().unwrap());
@@ -468,7 +468,7 @@ fn progress_starts_the_count_anew() {
             next.step_done(&StepDone::new(format!("more {round}")))
                 .unwrap();
         } else {
-            // Another wording of what is planned is none.
+            // A step in other words is no progress.
             next.step_started(&format!("a {round}")).unwrap();
         }
         lose(&scene, next);
@@ -490,7 +490,8 @@ fn what_is_handed_over_in_order_was_no_failed_attempt() {
         next = found(&tasks, agent).carry_on().unwrap();
         assert_eq!(attempts(&tasks), 1);
     }
-    // Nor one that was given back, or whose agent stopped in order and let its claim run out.
+    // An agent that released its claim, or that stopped in order and let its claim expire, does not count as an attempt
+    // either.
     for _ in 0..4 {
         next.leave().unwrap();
         next = found(&tasks, "dan").carry_on().unwrap();
@@ -499,7 +500,7 @@ fn what_is_handed_over_in_order_was_no_failed_attempt() {
         next = found(&tasks, "dan").carry_on().unwrap();
     }
     assert_eq!(attempts(&tasks), 1);
-    // One that takes over from such an agent and is gone, is one.
+    // An agent that takes over from such an agent and disappears does count.
     for number in 2..4 {
         lose(&scene, next);
         next = found(&tasks, "eve").carry_on().unwrap();
@@ -514,12 +515,12 @@ fn a_claim_that_is_renewed_or_the_owners_own_counts_nothing() {
     let owner = agent_checkpoint::recorder::Owner::new("dev").in_session("s1");
     let recorder = begun(&tasks, "US-003", owner.clone(), &scene.first(&["a", "b"]));
     recorder.step_started("a").unwrap();
-    // The same owner again while its claim stands.
+    // The same owner again while its claim is valid.
     let again = Recorder::resume(&tasks, &key("US-003"), owner).unwrap();
     let again = again.carry_on().unwrap();
     assert_eq!(attempts(&tasks), 0);
     std::mem::forget(recorder);
-    // One that was away for longer than its claim stood renews it.
+    // An owner that was away for longer than its claim renews it.
     scene.watch.pass(30);
     again
         .report(Operation::Note {
@@ -534,7 +535,7 @@ fn a_claim_that_is_renewed_or_the_owners_own_counts_nothing() {
     let next = next.carry_on().unwrap();
     next.scope(|_| Err::<(), _>("no")).unwrap_err();
     assert_eq!(attempts(&tasks), 0);
-    // By force from an owner whose claim stands it is one.
+    // A forced take-over from an owner with a valid claim counts.
     let claims = tasks.store();
     claims
         .claim(
@@ -558,7 +559,7 @@ fn work_that_fails_is_an_attempt_and_its_crash_is_counted_once() {
         .scope(|_| Err::<(), _>("no such table\nat line 7"))
         .unwrap_err();
     assert_eq!(attempts(&tasks), 1);
-    // It gives its claim back: nothing more is counted.
+    // It releases its claim: nothing more is counted.
     drop(recorder);
     let next = found(&tasks, "dev").carry_on().unwrap();
     assert_eq!(attempts(&tasks), 1);
@@ -567,19 +568,19 @@ fn work_that_fails_is_an_attempt_and_its_crash_is_counted_once() {
     }));
     assert!(panics.is_err());
     assert_eq!(attempts(&tasks), 2);
-    // It is killed before it gives its claim back: that is the same failure.
+    // It is killed before it releases its claim: this is the same failure.
     lose(&scene, next);
     let next = found(&tasks, "dev").carry_on().unwrap();
     assert_eq!(attempts(&tasks), 2);
     assert_eq!(poisoned(&next.plan().unwrap().plan), None);
     next.scope(|_| Err::<(), _>("no such table")).unwrap_err();
-    // That one is over.
+    // That attempt has ended.
     let errors = ["panicked: out of memory", "no such table"];
     let (count, told) = poisoned(&plan(&tasks, "US-003")).unwrap();
     assert_eq!((count, told), (3, errors.map(str::to_owned).to_vec()));
     drop(next);
 
-    // In the usual loop, too.
+    // The same in the usual loop.
     let scene = Scene::new();
     let tasks = scene.view::<TaskCheckpoint>();
     let first = scene.first(&["a"]);
@@ -590,7 +591,7 @@ fn work_that_fails_is_an_attempt_and_its_crash_is_counted_once() {
     assert_eq!(attempts(&tasks), 1);
 }
 
-/// Of this format, an agent that is gone and work that fails are attempts with the same mark.
+/// In this format, a lost agent and failing work are attempts with the same mark.
 fn check_attempts<C: Checkpoint>(first: &C, owner: &str, work: Operation) {
     let scene = Scene::new();
     let view = scene.view::<C>();
@@ -691,7 +692,7 @@ fn files(folder: &Path) -> Checkpoints<TaskCheckpoint> {
     FileStore::open(folder).checkpoints::<TaskCheckpoint>()
 }
 
-/// Works on the task until it is killed at its step; `progress` finishes one before.
+/// Works on the task until it is killed at its step; with `progress` it finishes one step before.
 #[test]
 fn child_works_at_its_step() {
     let Some(given) = Given::find() else { return };

@@ -1,5 +1,5 @@
-//! The recorder, by what the documents ask of it. Tests of a document's trigger are named after its row, those of
-//! an acceptance list after its story.
+//! The recorder, tested by the requirements of the documents. Tests of a document's trigger are named after its row,
+//! those of an acceptance list after its story.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

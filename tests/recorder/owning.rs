@@ -1,4 +1,4 @@
-//! One owner at a time.
+//! A task has one owner at a time.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn once_another_owner_has_the_task_every_call_is_refused_also_one_that_changes_n
     let old = scene.task(&["a", "b"]);
     old.step_started("a").unwrap();
     scene.watch.pass(16);
-    // Nobody renewed the claim: another may have the task.
+    // The claim was not renewed, so another agent may take the task.
     let new = Recorder::resume(&scene.view::<TaskCheckpoint>(), &key("US-003"), "other")
         .unwrap()
         .carry_on()
@@ -110,10 +110,10 @@ fn where_a_store_has_no_claims_the_checkpoint_tells_whose_it_is() {
         refused.to_string().contains("other has the task now"),
         "{refused}"
     );
-    // One that would change nothing is refused as well.
+    // A report that would change nothing is refused as well.
     assert!(old.step_started("a").unwrap_err().is_taken_over());
     new.step_done(&StepDone::current()).unwrap();
-    // What a supervisor without a name of its own changes is no take-over.
+    // A change by a supervisor without a name is no take-over.
     view.update(&key("x"), |task| task.blockers.push("wait".to_owned()))
         .unwrap();
     new.unblock().unwrap();
@@ -198,7 +198,7 @@ fn a_program_that_was_killed_goes_on_at_once_when_it_is_started_again() {
         });
         (ran.unwrap(), steps)
     };
-    // As long as the process is there, also the same agent in another session has to wait.
+    // While the process is running, even the same agent in another session must wait.
     assert!(matches!(run("dev").0, Ran::Left(_)));
     child.kill();
     assert!(
@@ -228,7 +228,7 @@ fn a_task_is_taken_up_without_its_type() {
     assert_eq!(task.metadata.previous_agents.len(), 1);
     let again = any.take_up(&key, &by("other")).unwrap();
     assert_eq!(again.outcome, Outcome::Unchanged);
-    // Of a claimed task by the one that shows its fence.
+    // A claimed task, by the holder of its fence.
     let request = ClaimRequest::new("third", Duration::from_secs(60));
     scene.store.claim(&key, &request).unwrap();
     let refused = any.take_up(&key, &by("fourth")).unwrap_err();

@@ -1,4 +1,4 @@
-//! Proofs: what a command showed of finished work, and what that is worth once the files change.
+//! Proofs: results of commands about finished work, and their value after the files change.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -103,7 +103,7 @@ fn status<C: Checkpoint>(recorder: &Recorder<C>, item: &str) -> String {
     format!("{}{}", found.status.as_str(), paths.collect::<String>())
 }
 
-/// How many proofs are run again.
+/// The number of proofs that a rerun runs.
 fn reran(work: &Work, recorder: &Recorder<TaskCheckpoint>) -> usize {
     let before = work.runs();
     recorder.rerun_proofs().unwrap();
@@ -121,7 +121,7 @@ fn the_newest_proof_of_an_item_counts_for_the_files_that_it_covered() {
         assert_eq!(proved.passed(), code == 0);
         assert_eq!(proved.record.end, ProofEnd::Exit(code.into()));
     };
-    // What is done before, what the status is then, and how many proofs a rerun runs.
+    // The action before, the status then, and how many proofs a rerun runs.
     type Row<'r> = (&'r str, &'r dyn Fn(), &'r str, usize);
     let rows: &[Row<'_>] = &[
         ("nothing", &|| {}, "claimed", 0),
@@ -159,7 +159,7 @@ fn the_newest_proof_of_an_item_counts_for_the_files_that_it_covered() {
         assert_eq!(status(&recorder, "Make b"), "claimed", "{name}");
         assert_eq!(reran(&work, &recorder), *reruns, "{name}");
     }
-    // What is not finished is listed once it has a proof.
+    // Unfinished work is listed once it has a proof.
     assert_eq!(status(&recorder, "Make c"), "not listed");
     let _ = recorder.prove("Make c", &proof()).unwrap();
     assert_eq!(status(&recorder, "Make c"), "proven");
@@ -184,7 +184,7 @@ fn without_inputs_a_proof_covers_the_files_that_the_checkpoint_names() {
     assert_eq!(status(&recorder, "Make a"), "proven");
     let said = recorder.proofs().unwrap().items()[0].to_string();
     assert!(said.ends_with(", which covers no file"), "{said}");
-    // One that failed may do so no more, and no file tells.
+    // A failed proof may pass now, and no file shows it.
     work.ends_with(1);
     let _ = recorder.prove("Make a", &work.counted()).unwrap();
     assert_eq!(reran(&work, &recorder), 1);
@@ -248,7 +248,7 @@ fn what_cannot_be_covered_or_run_is_named_and_nothing_is_recorded() {
         (work.runs(), recorder.ledger().unwrap().proofs.len()),
         (0, 0)
     );
-    // Inputs may be written in any way, and a file that a tool made may be named.
+    // Inputs may have any spelling, and a file that a tool created may be named.
     let inputs = ["./src/", "src/../docs/d.md", "target/made.rs"].map(str::to_owned);
     let absolute = work.path("src/a.rs").display().to_string();
     let proof = work
@@ -316,7 +316,7 @@ fn a_file_that_is_too_large_to_be_compared_counts_as_changed_with_its_marks() {
     let recorder = work.task();
     let large = File::create(work.path("src/large.bin")).unwrap();
     large.set_len(65 * 1024 * 1024).unwrap();
-    // What was written just before is not known to be looked at after that.
+    // A file that was written just before may not be older than its inspection.
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
     while {
         let proof = work.counted().with_inputs(["src"]);
@@ -327,7 +327,7 @@ fn a_file_that_is_too_large_to_be_compared_counts_as_changed_with_its_marks() {
     assert_eq!(status(&recorder, "Make a"), "outdated src/large.bin");
 }
 
-/// A generator whose numbers follow from its seed.
+/// A random number generator with a seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -339,21 +339,21 @@ impl Numbers {
     }
 }
 
-/// What is done to a covered file.
+/// A change of a covered file.
 type Change = fn(&Path, &mut Numbers);
 
 /// Changes of its contents.
 const CHANGES: [Change; 8] = [
     // Of the same size.
     |path, _| write_over(path, |bytes| bytes[0] ^= 1),
-    // The same with its time set back.
+    // The same with the time set back.
     |path, _| {
         let time = fs::metadata(path).unwrap().modified().unwrap();
         write_over(path, |bytes| *bytes.last_mut().unwrap() ^= 1);
         set_time(path, time);
     },
     |path, _| write_over(path, |bytes| bytes.push(b'+')),
-    // Nothing is left empty, as others change its first byte.
+    // The file is not left empty, because other changes alter its first byte.
     |path, _| {
         write_over(path, |bytes| match bytes.len() {
             1 => bytes.push(b'+'),
@@ -378,7 +378,7 @@ const CHANGES: [Change; 8] = [
     },
 ];
 
-/// What changes no contents of a covered file.
+/// Actions that do not change the contents of a covered file.
 const NO_CHANGES: [Change; 6] = [
     |path, _| set_time(path, std::time::SystemTime::now()),
     |path, numbers| {
@@ -391,7 +391,7 @@ const NO_CHANGES: [Change; 6] = [
         fs::copy(path, &copy).unwrap();
         fs::rename(copy, path).unwrap();
     },
-    // Of files that it does not cover.
+    // Changes of files that the proof does not cover.
     |path, numbers| {
         let log = path.with_file_name("run.log");
         fs::write(log, numbers.below(100).to_string()).unwrap();
@@ -478,7 +478,7 @@ fn the_same_command_over_the_same_inputs_is_one_run_for_all_that_it_shows() {
     for item in ["Make a", "Make b"] {
         let _ = recorder.prove(item, &proof).unwrap();
     }
-    // Others of the same command, and over the same inputs, are other runs.
+    // Other proofs with the same command, or over the same inputs, are separate runs.
     let other = work.counted().with_inputs(["src", "docs"]);
     let _ = recorder.prove("unit tests", &other).unwrap();
     work.write("src/a.rs", "changed");
@@ -489,7 +489,7 @@ fn the_same_command_over_the_same_inputs_is_one_run_for_all_that_it_shows() {
     for item in ["Make a", "Make b", "unit tests"] {
         assert_eq!(status(&recorder, item), "proven");
     }
-    // Whatever it shows for one it shows for the other.
+    // One result counts for both items.
     work.write("src/a.rs", "broken");
     work.ends_with(1);
     let _ = recorder.prove("Make b", &proof).unwrap();
@@ -585,7 +585,7 @@ fn a_gate_of_a_build_is_passed_or_failed_by_its_proof_and_a_refusal_is_said() {
         recorder.checkpoint().unwrap().gate_a_fidelity.as_deref(),
         Some("pass")
     );
-    // How many faults it has is for nobody to guess.
+    // The number of faults is not guessed.
     work.ends_with(2);
     let other = work.counted().with_inputs(["docs"]);
     let proved = recorder.prove("gate_a_fidelity", &other).unwrap();
@@ -624,7 +624,7 @@ fn a_plan_verifies_finished_work_whose_proof_failed_or_is_outdated() {
     let proof = |script: &str, inputs: &str| sh(script).with_inputs([inputs]);
     let _ = recorder.prove("Make a", &proof("true", "src")).unwrap();
     let _ = recorder.prove("Make c", &proof("exit 9", "src")).unwrap();
-    // All else is claimed, and what is not finished is not to be believed anyway.
+    // Everything else is only claimed, and unfinished work is not trusted anyway.
     let first = plan();
     assert_eq!(first.plan.decision, ResumeDecision::Continue);
     assert!(first.plan.reasons.is_empty() && first.plan.warnings.is_empty());
@@ -672,7 +672,7 @@ fn proofs_go_along_with_the_task_until_it_is_archived_as_complete() {
     assert_eq!(status(&next, "Make a"), "proven");
     let record = &next.ledger().unwrap().proofs[0];
     assert!(record.by.starts_with("dev, session "), "{record:?}");
-    // Also of a step that was moved out, and in another store.
+    // Even for a dropped step, and in another store.
     let other = FileStore::open(work.folder.path().join("checkpoints"));
     copy(tasks.store(), &other, &CopyOptions::new(), &mut |_| {}).unwrap();
     let there = other.checkpoints::<TaskCheckpoint>();
@@ -746,7 +746,7 @@ fn another_may_lose_its_task_while_the_command_runs_and_calls_go_on() {
     let recorder = work.task();
     let proof = work.counted();
     let calls = Cell::new(0);
-    // In a container, say; the recorder is not locked meanwhile.
+    // For example in a container; the recorder is not locked meanwhile.
     let proved = recorder.prove_by("Make a", &proof, |command| {
         calls.set(calls.get() + 1);
         recorder.note_partial("still at it").unwrap();

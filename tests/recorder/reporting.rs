@@ -1,4 +1,4 @@
-//! One path from what is reported to what is saved: for the recorder, and for who reports without one.
+//! One path from a report to its save, for the recorder and for callers without one.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ fn each_report_of_a_batch_says_what_it_did() {
             (true, (2, 1), 0, a(), false),
             (true, (1, 1), 0, a(), true),
             (false, (1, 1), 0, a(), true),
-            // A finished step that begins once more is left again.
+            // A finished step that begins again is left again.
             (true, (1, 2), 1, a(), true),
         ]
     );
@@ -105,7 +105,7 @@ fn of_several_reports_the_refused_one_is_named_and_none_is_saved() {
     assert!(matches!(error.kind(), ErrorKind::Refused { .. }), "{error}");
     assert_eq!((error.report(), told), (Some(1), 1));
     assert_eq!(scene.saves("US-003"), saves);
-    // An error of another kind is of none of them.
+    // An error of another kind belongs to none of the reports.
     let error = tasks.report(&key("other"), &wrong, &context, |_| ());
     assert_eq!(error.unwrap_err().report(), None);
 }
@@ -129,7 +129,7 @@ fn files_that_are_no_sources_are_left_out_where_that_is_asked_for() {
     assert_eq!(task.files(), ["src/a.rs"]);
 }
 
-/// The best of several times, in seconds: another process may have the core.
+/// The best of several runs, in seconds, because another process may use the core.
 fn seconds(mut work: impl FnMut() -> Duration) -> f64 {
     let times = (0..3).map(|_| work().as_secs_f64());
     times.fold(f64::MAX, f64::min)
@@ -155,12 +155,12 @@ fn a_batch_takes_time_in_proportion_to_its_length() {
             took
         })
     };
-    // In the square of the length it would be 256 times as long.
+    // With quadratic time it would be 256 times as long.
     let (short, long) = (time(40), time(640));
     assert!(long < short * 100.0, "{short} s became {long} s");
 }
 
-/// Which steps are left after the first of two was begun and is finished in words that read like the second.
+/// Which steps are left if the first of two was begun and is then finished in words that read like the second.
 fn left_after<C: Checkpoint>(first: &C) -> Vec<String> {
     let views = MemoryStore::new().checkpoints::<C>();
     views.create(&key("a"), first).unwrap();
@@ -174,7 +174,7 @@ fn left_after<C: Checkpoint>(first: &C) -> Vec<String> {
 
     let none_begun = report(&[current.clone().into()]).unwrap_err();
     assert!(matches!(none_begun.kind(), ErrorKind::Refused { .. }));
-    // The library has no options.
+    // The library's message must not name options.
     assert!(!none_begun.to_string().contains("--"), "{none_begun}");
     let start = Operation::StepStart {
         text: "Write tests".into(),

@@ -17,7 +17,7 @@ use crate::scenes::{Scene, begun};
 
 type Ending = Result<Ran<TaskCheckpoint>, RunError<String>>;
 
-/// Runs the task of the scene for `agent`, with what each step is told.
+/// Runs the task of the scene for `agent`; `work` gets each step.
 fn run(
     scene: &Scene,
     agent: impl Into<RecorderOptions>,
@@ -62,7 +62,7 @@ fn a_run_does_every_step_once_and_gives_the_task_back() {
     assert_eq!(done.collect::<Vec<_>>(), ["did a", "did b", "did c"]);
     assert!(end.pending_steps.is_empty() && is_free(&scene));
 
-    // The program is started once more: nothing is left, and nothing is touched.
+    // The program is started again: nothing is left, and nothing is changed.
     let before = scene.store.load(&key("US-003")).unwrap().unwrap().revision;
     let again = run(&scene, "other", |step| panic!("{step} again"));
     assert!(matches!(again.unwrap(), Ran::Finished));
@@ -76,7 +76,7 @@ fn a_run_carries_on_with_the_step_that_was_in_progress_and_hands_over_what_was_f
     let dead = scene.task(&["a", "b"]);
     dead.step_done(&StepDone::new("a")).unwrap();
     dead.step_started("b").unwrap();
-    // Its process was killed: nothing is given back.
+    // Its process was killed and released nothing.
     std::mem::forget(dead);
     scene.watch.pass(16);
     let mut seen = Vec::new();
@@ -114,7 +114,7 @@ fn a_run_leaves_what_somebody_must_answer_and_what_another_has() {
         assert_eq!(before.revision, after.revision);
         assert_eq!(claim, scene.store.claimed(&key("US-003")).unwrap());
     };
-    // A blocker, also beside a step that was begun and stopped in order, whose own question is none.
+    // A blocker, even beside a step that stopped in order and raises no question itself.
     for stopped in [false, true] {
         let scene = Scene::new();
         let recorder = scene.task(&["a"]);
@@ -218,7 +218,8 @@ fn a_recorder_that_is_dropped_gives_its_claim_back_but_none_that_it_was_given() 
     assert!(panicked.is_err());
     assert!(scene.store.claimed(&key("y")).unwrap().unwrap().released);
 
-    // A supervisor claimed the task and hands its fence on: the recorder writes with it, takes none, and leaves it.
+    // A supervisor claimed the task and passes on its fence: the recorder writes with it, makes no claim, and does not
+    // release it.
     let request = ClaimRequest::new("supervisor", std::time::Duration::from_secs(900));
     let claim = scene.store.claim(&key("x"), &request).unwrap();
     let fenced = scene.view::<TaskCheckpoint>().fenced(claim.fence);
@@ -235,7 +236,7 @@ fn a_recorder_that_is_dropped_gives_its_claim_back_but_none_that_it_was_given() 
     }
     assert_eq!(scene.store.claimed(&key("x")).unwrap().unwrap(), claim);
 
-    // One whose task was taken over meanwhile leaves the other's claim alone.
+    // A recorder whose task was taken over leaves the other's claim alone.
     let old = begun(&scene.view(), "z", "dev", &scene.first(&["a"]));
     let options = RecorderOptions::new(Owner::new("other")).taking_over();
     let new = Recorder::resume(&scene.view::<TaskCheckpoint>(), &key("z"), options).unwrap();
@@ -257,7 +258,7 @@ fn the_next_step_is_the_one_in_progress_then_the_first_of_the_plan() {
     assert_eq!(recorder.next_step().unwrap(), None);
 }
 
-/// Every format whose plan is made of steps: each is done once, in the plan's order.
+/// Every format with a plan of steps: each step is done once, in the order of the plan.
 #[test]
 fn a_run_ends_in_every_format_with_steps() {
     fn runs<C: Checkpoint>(first: impl Fn(&Scene) -> C, name: &str, owner: Owner) {

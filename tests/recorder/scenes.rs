@@ -1,4 +1,4 @@
-//! What the tests work with.
+//! Helpers of the tests.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::common::{key, time};
 
-/// A clock that goes on when it is told to; clones are one clock.
+/// A clock that moves only on demand; clones are the same clock.
 #[derive(Clone)]
 pub(crate) struct Watch(Arc<Mutex<DateTime<Utc>>>);
 
@@ -31,7 +31,7 @@ impl Clock for Watch {
     }
 }
 
-/// A store in memory and the clock that it and its view go by.
+/// A store in memory and the clock of it and its view.
 pub(crate) struct Scene {
     pub(crate) watch: Watch,
     pub(crate) store: MemoryStore,

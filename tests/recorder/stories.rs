@@ -17,7 +17,7 @@ use agent_checkpoint::{Operation, StepDone};
 use crate::common::{EXAMPLE, key};
 use crate::scenes::Scene;
 
-/// The active task of the document's own example, taken up by another agent.
+/// The active task of the document's own example, continued by another agent.
 fn with_example(work: impl FnOnce(&Recorder<TaskCheckpoint>, &dyn Fn() -> String)) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("builder-state.json");
@@ -53,7 +53,7 @@ fn us_002_checkpoint_creation_on_step_completion() {
             after.metadata.last_updated_at,
             before.metadata.last_updated_at
         );
-        // Read, changed and written as one: the builder's own members are as they were.
+        // Read, changed and written as one: the builder's own members are unchanged.
         assert!(text().contains("\"storiesPending\": [\"US-004\"]"));
         assert!(serde_json::to_vec(&after).unwrap().len() < 2048);
     });
@@ -71,7 +71,7 @@ fn us_003_checkpoint_creation_on_failure_or_rate_limit() {
         let note = current.partial_work.as_deref();
         assert_eq!(note, Some("onClick handler is half done"));
 
-        // What is done about the failure finds the checkpoint written: also when the work does not say so itself.
+        // The failure is in the checkpoint before it is handled, even if the work does not report it.
         let retries = RefCell::new(0);
         let failed = recorder.scope(|_| {
             *retries.borrow_mut() += 1;
@@ -98,7 +98,7 @@ fn us_004_checkpoint_creation_on_reassignment() {
         let task = recorder.checkpoint().unwrap();
         assert_eq!(task.metadata.reason, Some(Reason::Reassignment));
         assert_eq!(task.metadata.previous_agents, ["react-dev"]);
-        // The other agent gets the formatted prompt, and the progress is all there.
+        // The other agent gets the formatted prompt with all the progress.
         for part in [
             "# Resuming Task: US-003",
             "partially completed by react-dev",
@@ -110,7 +110,7 @@ fn us_004_checkpoint_creation_on_reassignment() {
         }
         assert_eq!(task.completed_steps, before.completed_steps);
         assert_eq!(task.decisions, before.decisions);
-        // Whoever gave the task away writes no more.
+        // The agent that handed the task over writes no more.
         assert!(recorder.decide("late", None).unwrap_err().is_taken_over());
     });
 }
@@ -158,7 +158,7 @@ fn us_005_resume_from_checkpoint() {
     assert_eq!(plan.files_unchanged, ["a.rs"]);
     assert!(plan.files_to_review.is_empty());
     assert_eq!(plan.start_at.as_deref(), Some("Make b"), "the current step");
-    // Its agent left without a word in the middle of a step: how far that came is the only question.
+    // Its agent disappeared in the middle of a step: how far that came is the only question.
     assert_eq!(plan.decision, ResumeDecision::Ask);
     let steps = vec!["Make b".to_owned()];
     assert_eq!(plan.reasons, [ResumeReason::StepInFlight { steps }]);
@@ -173,7 +173,7 @@ fn us_005_resume_from_checkpoint() {
     );
     assert!(prompt.contains("Plain files"), "{prompt}");
 
-    // A file that changed since: a warning, and caution.
+    // A changed file gives a warning.
     std::thread::sleep(std::time::Duration::from_millis(30));
     fs::write(&file, "changed").unwrap();
     let found = Recorder::resume(&tasks, &name, options()).unwrap();
@@ -182,7 +182,7 @@ fn us_005_resume_from_checkpoint() {
     let warning = &found.resume.plan.warnings[0];
     assert!(warning.starts_with("Checkpoint may be stale — files modified since checkpoint"));
 
-    // The whole task is finished, not only what was begun.
+    // The whole task is finished, not only the begun steps.
     let recorder = found.carry_on().unwrap();
     recorder.step_done(&StepDone::current()).unwrap();
     let next = recorder.plan().unwrap().plan.start_at;
@@ -213,7 +213,7 @@ fn us_006_context_overflow_checkpoint() {
     }
     let reason = recorder.checkpoint().unwrap().metadata.reason;
     assert_eq!(reason, Some(Reason::ContextLimit));
-    // Work can go on, until it must not.
+    // Work can continue, until it must not.
     recorder.step_started("d").unwrap();
     recorder.note_partial("two of five cases").unwrap();
     let stop = recorder.context_used(0.93).unwrap();
@@ -223,7 +223,7 @@ fn us_006_context_overflow_checkpoint() {
     assert_eq!(last.metadata.reason, Some(Reason::ContextLimit));
     recorder.leave().unwrap();
 
-    // A new session finds the checkpoint, and is offered to resume.
+    // A new session finds the checkpoint and is offered to resume.
     let first = scene.first(&["a", "b", "c", "d"]);
     let opened = Recorder::begin(&scene.view(), &key("US-003"), "dev", &first).unwrap();
     let Opened::Found(found) = opened else {
@@ -239,7 +239,7 @@ fn us_006_context_overflow_checkpoint() {
     assert_eq!(current.partial_work.as_deref(), Some("two of five cases"));
 }
 
-/// The page for whoever writes the agents: its examples are compiled and run with the tests of the documentation.
+/// The page for authors of agents: its examples are compiled and run with the documentation tests.
 #[test]
 fn us_007_update_builder_state_skill() {
     let page = include_str!("../../docs/recorder.md");

@@ -79,7 +79,7 @@ fn write_protocol_stage_1_after_validation() {
     let scene = Scene::new();
     let recorder = story(&scene);
     recorder.stage("1").unwrap();
-    // NO-GO has its reason, and is tried again once.
+    // NO-GO has a reason, and is retried once.
     recorder
         .batch([measured("readiness", "3"), failed("no test data")])
         .unwrap();
@@ -131,7 +131,7 @@ fn write_protocol_stage_3_after_quality_gate() {
     let story = recorder.checkpoint().unwrap();
     assert_eq!(story.issues.as_deref(), Some("no error handling"));
     assert_eq!(story.completed().len(), 2);
-    // How often it goes back is counted beside the checkpoint.
+    // The number of times it goes back is counted beside the checkpoint.
     recorder.leave().unwrap();
     let counted = |cycles| {
         let mut counters = Counters::default();
@@ -146,7 +146,7 @@ fn write_protocol_stage_3_after_quality_gate() {
     recorder.leave().unwrap();
     let recorder = counted(1);
     recorder.stage("2").unwrap();
-    // Not before something was mended.
+    // Not before a fix was reported.
     assert!(recorder.stage("3").is_err());
     recorder.report(started("PROJ-103")).unwrap();
     recorder.report(done("PROJ-103", &[])).unwrap();

@@ -1,4 +1,4 @@
-//! A step is one write, and what is known already is none.
+//! A step is one write, and a report of something known is none.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use agent_checkpoint::{Operation, StepDone};
 
 use crate::scenes::{Scene, begun};
 
-/// The files that were given new contents.
+/// The files that got new contents.
 #[derive(Default)]
 struct Renames(Vec<PathBuf>);
 

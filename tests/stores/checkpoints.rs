@@ -1,4 +1,4 @@
-//! The typed view: what a save changes, cuts, stamps, refuses and reports.
+//! The typed view: what a save changes, drops, stamps, refuses and reports.
 
 use std::fs;
 
@@ -74,7 +74,7 @@ fn one_step_done_differs_only_there() {
     insta::assert_snapshot!(diff(EXAMPLE, &after));
 }
 
-/// The lines that went and came, with two lines around them.
+/// The removed and added lines, with two lines around them.
 fn diff(before: &str, after: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
@@ -202,7 +202,7 @@ fn new_violations_of_rules_are_written_and_listed_old_ones_are_not() {
         listed,
         [
             "/decisions/0/timestamp: timestamp is required (missing)",
-            // The stamp made the member, and so its required ones.
+            // The stamp created the member, so its required members are missing.
             "/metadata/createdBy: createdBy is required (missing)",
             "/metadata/reason: reason is required (missing)",
         ]
@@ -247,7 +247,7 @@ fn secrets_are_redacted_before_anything_is_kept() {
     assert!(saved.truncation.is_empty());
     let text = text(&store);
     assert!(text.contains("[redacted]") && !text.contains("token-new"));
-    // What was in the file before is not this save's to change.
+    // This save does not change earlier content of the file.
     assert!(text.contains("token-old"));
 }
 
@@ -267,7 +267,7 @@ fn a_change_that_refuses_writes_nothing() {
     assert_eq!(*missing.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Each slot has its own revision: what the builder changes elsewhere in its file is no conflict.
+/// Each slot has its own revision: a change elsewhere in the builder's file is no conflict.
 #[test]
 fn a_change_elsewhere_in_the_host_file_is_no_conflict() {
     let folder = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ fn every_writing_path_leaves_what_resumes() {
     );
 }
 
-/// Ten finished steps, the first of which has members that nobody declared.
+/// Ten finished steps; the first has undeclared members.
 fn long(first: &str) -> MemoryStore {
     let step = |n: usize| format!("{{\"step\":\"{n}\",\"timestamp\":\"2026-01-01T00:00:00Z\"}}");
     let rest: Vec<_> = (1..10).map(step).collect();
@@ -375,7 +375,7 @@ fn a_stamp_that_is_no_text_does_not_keep_an_agent_from_saving() {
     assert_eq!(saved.lost, ["/metadata/lastUpdatedAt"]);
     assert_eq!(saved.truncation.dropped[0].value, 1_709_113_200);
     assert!(text(&store).contains("2026-03-02T09:00:00Z"));
-    // What the caller overwrites is another matter.
+    // A value that the caller overwrites is a different case.
     let store = store_with(r#"{"metadata":{"reason":5}}"#);
     let error = tasks(&store)
         .try_update(&key("a"), |task| {
@@ -471,7 +471,7 @@ fn secrets_are_not_kept_with_what_was_cut() {
         kept.contains("[redacted]") && !kept.contains("token-new"),
         "{kept}"
     );
-    // A redaction that makes a value unreadable is refused, rather than the value dropped.
+    // A redaction that makes a value unreadable is refused; the value is not dropped.
     let breaking = Redaction::new(|pointer, _| {
         pointer
             .ends_with("/description")
@@ -514,7 +514,7 @@ fn a_caller_that_keeps_everything_is_cut_once_not_at_every_save() {
     );
 }
 
-/// Time that grew with the square of the size made a file of 120 KB cost seconds.
+/// The broken rule: with quadratic time a file of 120 KB took seconds.
 #[test]
 fn broken_files_of_any_size_are_judged_in_linear_time() {
     let many = |count: usize| {

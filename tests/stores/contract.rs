@@ -1,4 +1,4 @@
-//! The contract of `CheckpointStore`, as the testkit has it, on every store of the library.
+//! The contract of `CheckpointStore`, checked by the testkit on every store of the library.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use agent_checkpoint::{
 store_conformance!(in_memory, in_memory());
 store_conformance!(only_compare_and_swap, OnlySwaps::default());
 store_conformance!(a_folder_of_files, Files::in_a_folder().place());
-// By these protocols an id is in its file, and several spellings are one agent: so the keys are theirs.
+// In these protocols the id is in the file, and several spellings mean one agent, so these use their own keys.
 store_conformance!(
     a_folder_with_backups_of_the_protocol,
     Files::in_a_folder()
@@ -201,7 +201,7 @@ fn a_store_behind_any_pointer_counts_every_increment() {
     }
 }
 
-/// An empty place in a larger file is nothing wrong.
+/// An empty slot in a larger file is no damage.
 #[test]
 fn inside_a_host_file_nothing_is_brought_back_to_an_empty_place() {
     let place = host_file();
@@ -212,7 +212,7 @@ fn inside_a_host_file_nothing_is_brought_back_to_an_empty_place() {
     assert!(store.recover(&active, &newest).unwrap().document.is_none());
 }
 
-/// Damages the file and goes on with the newest state, with the good part, or anew.
+/// Damages the file and continues with the newest state, with the readable part, or anew.
 #[test]
 fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
         assert!(entries[0].is_current() && entries[0].revision.is_err());
         assert!(store.load(&key).is_err());
 
-        // Only for whoever may write.
+        // Only the holder of the claim may do it.
         let claim = store
             .claim(&key, &ClaimRequest::new("one", Duration::from_secs(3600)))
             .unwrap();
@@ -268,7 +268,7 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
         );
         let fresh = store.recover(&key, &own(Recovery::Fresh));
         if store.capabilities().embedded {
-            // The builder's own state would go with it.
+            // The builder's own state would be lost.
             assert!(fresh.is_err());
         } else {
             assert!(fresh.unwrap().document.is_none());
@@ -279,14 +279,14 @@ fn what_cannot_be_read_is_put_aside_and_another_state_goes_on() {
             newest.unwrap();
             assert!(store.load(&key).unwrap().is_some());
         } else {
-            // Whoever began fresh does not get the old task back unasked.
+            // After a fresh begin the old task does not come back unasked.
             let none = newest.unwrap_err();
             assert!(matches!(none.kind(), ErrorKind::NotRecoverable { .. }));
         }
     }
 }
 
-/// What began anew under the name of a task that was over came back as that task.
+/// The broken rule: a task that began anew under the name of an ended one came back as that task.
 #[test]
 fn a_recovery_goes_back_to_no_task_that_ended() {
     let number = |document: Option<Document>| document.unwrap().get("/n").unwrap().as_u64();
@@ -319,7 +319,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
                 .all(|it| it.tasks_since == 0)
         );
         store.delete(a, &DeleteOptions::new()).unwrap();
-        // But a new document is another task, whose own states come back.
+        // A new document is another task, whose own states come back.
         put_numbers(store, a, [4]);
         let of_before = store.states(a).unwrap();
         assert!(of_before[1..].iter().all(|entry| entry.tasks_since == 1));
@@ -334,7 +334,7 @@ fn a_recovery_goes_back_to_no_task_that_ended() {
             matches!(none.kind(), ErrorKind::NotRecoverable { .. }),
             "{none}"
         );
-        // By name every state is still to be had.
+        // Every state can still be loaded by its id.
         let entry = &store.states(a).unwrap()[0];
         assert_eq!(entry.tasks_since, 1);
         store.restore(a, &entry.id, Expect::Any, None).unwrap();

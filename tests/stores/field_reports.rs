@@ -1,5 +1,5 @@
-//! What happened to users of other systems, and does not happen here: `docs/field-reports.md` names the reports.
-//! What many writers and kills do is in `many_writers.rs` and `kills.rs`.
+//! Failures that users of other systems reported and that do not happen here: `docs/field-reports.md` names the
+//! reports. Many writers and kills are tested in `many_writers.rs` and `kills.rs`.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -46,8 +46,8 @@ impl Store {
         self.files.path(&key(name)).unwrap()
     }
 
-    /// Damages a checkpoint as a loss of power or another program does; some time ago, so that nobody waits for
-    /// whoever writes to go on.
+    /// Damages a checkpoint like a power loss or another program; with an old time, so that readers do not wait for a
+    /// running writer.
     fn damage(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let torn = self.folder.path().join("torn");
         fs::write(&torn, bytes).unwrap();
@@ -69,7 +69,7 @@ fn newest() -> RecoverOptions {
     RecoverOptions::new(Recovery::Newest)
 }
 
-/// A loss of power left a torn tail, and the agent began with an empty head.
+/// A power loss left a torn tail, and the agent began with nothing.
 #[test]
 fn a_torn_tail_does_not_resume_with_nothing() {
     let store = Store::new();
@@ -89,7 +89,7 @@ fn a_torn_tail_does_not_resume_with_nothing() {
             &ResumeOptions::new(store.path(&key("a")).unwrap().parent().unwrap()),
         )
     };
-    // The plan says what is wrong and with which state to go on, and is no plan from nothing.
+    // The plan names the damage and the state to continue from; it does not begin from nothing.
     let damaged = resume(&store.files).unwrap();
     assert_eq!(damaged.damage.unwrap().offset, cut.len());
     assert_eq!(damaged.plan.decision, ResumeDecision::Verify);
@@ -124,7 +124,7 @@ fn a_stale_tail_does_not_wedge_the_store() {
         }
         other => panic!("{other:?}"),
     }
-    // Every other checkpoint goes on, and the list as well.
+    // Every other checkpoint still works, and so does the listing.
     store.put("b", 1);
     assert_eq!(store.files.list(&Query::all()).unwrap().entries.len(), 2);
     let salvage = RecoverOptions::new(Recovery::Salvage);
@@ -133,7 +133,7 @@ fn a_stale_tail_does_not_wedge_the_store() {
     store.put("a", 3);
 }
 
-/// After a loss of power the file had its length and was all zeros.
+/// After a power loss the file had its length and was all zeros.
 #[test]
 fn a_file_of_zeros_is_corrupt_and_the_state_before_goes_on() {
     let store = Store::new();
@@ -182,7 +182,7 @@ impl Watch for Refusing {
     }
 }
 
-/// Each save failed, and each pushed one of the good backups out.
+/// Each save failed, and each pushed out one of the good backups.
 #[test]
 fn saves_that_the_disk_refuses_do_not_rotate_good_history_away() {
     let store = Store::new();
@@ -213,7 +213,7 @@ fn a_fallback_to_an_older_state_is_announced() {
     for n in 1..=4 {
         store.put("a", n);
     }
-    // The newest earlier state is torn as well.
+    // The newest earlier state is torn, too.
     fs::write(store.own("history/a.json/3.json"), "{\"n\":").unwrap();
     store.damage("a", "{\"n\":4");
     // A load never falls back by itself.
@@ -227,7 +227,7 @@ fn a_fallback_to_an_older_state_is_announced() {
     assert_eq!(store.number("a"), Some(2));
 }
 
-/// A clean-up removed the only copy that was good.
+/// A clean-up removed the only good copy.
 #[test]
 fn the_only_good_copy_is_never_pruned() {
     let store = Store::new();
@@ -239,14 +239,14 @@ fn the_only_good_copy_is_never_pruned() {
     store.files.prune(&key("a"), &Keep::newest(0)).unwrap();
     store.files.recover(&key("a"), &newest()).unwrap();
     assert_eq!(store.number("a"), Some(2));
-    // Deleted, it is there once more.
+    // After a deletion it is still there.
     fs::remove_file(store.path("a")).unwrap();
     store.files.prune(&key("a"), &Keep::newest(0)).unwrap();
     store.files.recover(&key("a"), &newest()).unwrap();
     assert_eq!(store.number("a"), Some(2));
 }
 
-/// A stale check was softened: reload, and go on. Two histories interleaved for good.
+/// A stale check was softened to "reload, and go on": two histories interleaved for good.
 #[test]
 fn a_stale_save_is_refused_and_not_reloaded_behind_its_writers_back() {
     let store = Store::new();
@@ -286,11 +286,11 @@ fn no_clock_makes_a_writer_stale_or_lets_a_stale_one_in() {
     let a = key("a");
     let first = late.put(&a, Put::new(document(1))).unwrap();
     let path = late.path(&a).unwrap();
-    // Touched, and set back by years: it is the same state.
+    // Touched, and set back by years: it is still the same state.
     set_back(&path, Duration::from_secs(100_000_000));
     let over = |n, revision| Put::new(document(n)).with_expect(Expect::Revision(revision));
     let second = early.put(&a, over(2, first.revision.clone())).unwrap();
-    // Written in the same instant as before, with the same size: it is another.
+    // Written at the same instant and with the same size as before: it is a different state.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     late.put(&a, Put::new(document(3))).unwrap();
     File::options()
@@ -310,7 +310,7 @@ fn no_clock_makes_a_writer_stale_or_lets_a_stale_one_in() {
     }
 }
 
-/// A listing that paused between two pages blocked all writers; and a writer that works long blocks no reader.
+/// A listing that pauses between two pages blocks no writer, and a slow writer blocks no reader.
 #[test]
 fn a_paused_listing_blocks_no_writer_and_a_writer_no_reader() {
     let store = Store::new();
@@ -337,7 +337,7 @@ fn a_paused_listing_blocks_no_writer_and_a_writer_no_reader() {
         let past = impatient.states(&key("a")).unwrap();
         impatient.load_revision(&key("a"), &past[1].id).unwrap();
         assert!(impatient.claimed(&key("a")).unwrap().is_none());
-        // Another checkpoint has a lock of its own.
+        // Another checkpoint has a separate lock.
         impatient.put(&key("b"), Put::new(Document::from_text("{}").unwrap()))?;
         Ok(None)
     });

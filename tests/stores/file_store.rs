@@ -1,4 +1,4 @@
-//! What is special to stores of files.
+//! Behaviour that only file stores have.
 
 use std::cell::RefCell;
 use std::fs;
@@ -23,7 +23,7 @@ use agent_checkpoint::{
     Expect,
 };
 
-/// The sidecar of a lock, made if need be.
+/// Opens the lock file, and creates it if needed.
 fn sidecar(path: &Path) -> fs::File {
     let mut options = fs::File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -261,7 +261,7 @@ fn a_writer_that_waits_too_long_is_told_who_holds_the_lock() {
     .unwrap();
 }
 
-/// A program that takes no lock changes the file between our reading and our writing.
+/// A program without the lock changes the file between our read and our write.
 #[test]
 fn a_change_by_a_program_without_the_lock_is_seen_and_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ fn what_is_cut_is_kept_beside_the_checkpoint_before_it_goes() {
             all[had..],
             (0..12).map(|n| format!("did {n}")).collect::<Vec<_>>()
         );
-        // Files of steps that were cut still count for staleness.
+        // Files of dropped steps still count for staleness.
         let stale = tasks.stale(&key, folder.path()).unwrap();
         assert!(stale.files().iter().any(|file| file.path == "0.rs"));
     }
@@ -435,7 +435,7 @@ fn the_record_of_what_was_cut_is_no_wider_open_than_the_checkpoint() {
     assert_eq!(record.permissions().mode() & 0o777, 0o600);
 }
 
-/// The builder's active task changes; what was cut of the task before belongs to that one.
+/// The builder's active task changes; the dropped items of the task before belong to that task.
 #[test]
 fn what_was_cut_belongs_to_its_task_not_to_its_slot() {
     let folder = tempfile::tempdir().unwrap();
@@ -457,8 +457,8 @@ fn what_was_cut_belongs_to_its_task_not_to_its_slot() {
     assert!(tasks.earlier(&key("active")).unwrap().is_empty());
 }
 
-/// What was cut of a task that was archived in place was counted to the one that began there, in all stores but that of
-/// files.
+/// The broken rule: dropped items of a task that was archived in place counted for the next one, in all stores except
+/// file stores.
 #[test]
 fn a_task_that_begins_anew_in_place_has_nothing_of_what_was_cut_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -502,7 +502,7 @@ fn a_task_that_begins_anew_in_place_has_nothing_of_what_was_cut_before() {
     }
 }
 
-/// A crash between the record and the checkpoint leaves a record of what is still there.
+/// A crash between the dropped log and the checkpoint leaves a record of a step that is still there.
 #[test]
 fn a_step_that_is_still_there_is_not_counted_as_cut() {
     let folder = tempfile::tempdir().unwrap();
@@ -539,13 +539,13 @@ fn an_idle_host_has_no_checkpoint_and_that_is_no_error() {
         assert!(store.beside().dropped(&key(idle)).unwrap().is_empty());
         assert!(!store.delete(&key(idle), &DeleteOptions::new()).unwrap());
     }
-    // Numbers are ids too; one that no key has is named, and hides no other.
+    // Numbers are ids, too. An id that no key can have is named, and hides no other.
     let page = store.list(&Query::all()).unwrap();
     assert!(page.keys().eq(&[key("adhoc:7")]));
     assert_eq!(page.foreign, ["adhoc:x\n"]);
 }
 
-/// An orchestrator that named its files otherwise can switch without renaming them.
+/// An orchestrator with other file names can switch without renaming them.
 #[test]
 fn a_file_of_another_name_is_found_by_the_id_inside() {
     use agent_checkpoint::formats::agent_session::AgentCheckpoint;
@@ -565,12 +565,12 @@ fn a_file_of_another_name_is_found_by_the_id_inside() {
         .unwrap();
     assert_eq!(saved.outcome, agent_checkpoint::store::Outcome::Replaced);
     assert!(!folder.path().join("secondary_c.json").exists());
-    // Beside the id's own file the other counts no more, and is named.
+    // If the id's own file exists, the other no longer counts, and is named.
     fs::write(folder.path().join("secondary_c.json"), agent).unwrap();
     let page = store.list(&Query::all()).unwrap();
     assert!(page.keys().eq(&[key(id)]));
     assert_eq!(page.foreign, ["agent_secondary_c.json"]);
-    // Of two others none is guessed.
+    // If there are two others, none is guessed.
     fs::rename(
         folder.path().join("secondary_c.json"),
         folder.path().join("third.json"),
@@ -614,7 +614,7 @@ fn a_store_of_one_file_keeps_the_protocols_backups_and_archives() {
     );
 }
 
-/// Counts the calls that read something of the dropped logs, or a checkpoint.
+/// Counts the reads of dropped logs and of checkpoints.
 #[derive(Default)]
 struct Reads {
     logs: usize,
@@ -638,7 +638,7 @@ fn reads(run: impl FnOnce()) -> Reads {
     Rc::try_unwrap(reads).ok().unwrap().into_inner()
 }
 
-/// The log was read whole by each save, and its oldest part was thrown away beyond some megabytes.
+/// The broken rule: each save read the whole log, and beyond some megabytes its oldest part was lost.
 #[test]
 fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -662,7 +662,7 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
             .unwrap();
     };
     for n in 0..30 {
-        // Only whether it ends with a line end.
+        // It only checks whether the log ends with a line end.
         let read = reads(|| save(n));
         assert!(read.logs <= 1, "{} of {n}", read.logs);
     }
@@ -672,10 +672,10 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
         let newest = store.beside().newest_dropped(&key("a"), most).unwrap();
         assert_eq!(newest, all[all.len() - most.min(30)..], "{most}");
     }
-    // What one who died before the save added is there once.
+    // An item of a writer that died before its save is there once.
     save(29);
     assert_eq!(store.beside().dropped(&key("a")).unwrap(), all);
-    // A copy can be read alone: each line names the task.
+    // A copy of the log can be read alone: each line names the task.
     let log = folder
         .path()
         .join(".agent-checkpoint/overflow/a.json.jsonl");
@@ -694,7 +694,7 @@ fn nothing_of_the_dropped_log_goes_by_itself_and_a_save_reads_none_of_it() {
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
 }
 
-/// A prune took the item of a task for a repetition of the same item of the task before, which it removed.
+/// The broken rule: a prune took a task's item for a repetition of the same item of the task before, and removed it.
 #[test]
 fn an_item_that_two_tasks_dropped_stays_that_of_the_second() {
     let folder = tempfile::tempdir().unwrap();
@@ -718,7 +718,7 @@ fn an_item_that_two_tasks_dropped_stays_that_of_the_second() {
     }
 }
 
-/// A checkpoint that was deleted and restored had forgotten the steps that were moved out of it before.
+/// The broken rule: a checkpoint that was deleted and restored had lost the dropped steps.
 #[test]
 fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
     let folder = tempfile::tempdir().unwrap();
@@ -752,7 +752,7 @@ fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
             since.iter().all(|entry| entry.tasks_since == 0),
             "{since:?}"
         );
-        // What is new is another task.
+        // A new document is another task.
         store.delete(&key("a"), &DeleteOptions::new()).unwrap();
         let document = Document::from_text("{\"anew\":1}").unwrap();
         store.put(&key("a"), Put::new(document.clone())).unwrap();
@@ -760,7 +760,7 @@ fn a_restored_checkpoint_goes_on_with_its_dropped_log_and_its_history() {
     }
 }
 
-/// Where nothing was yet, a change ran twice, and read the files that the checkpoint names twice.
+/// The broken rule: for a new key, a change ran twice, and the named files were read twice.
 #[test]
 fn the_first_save_of_a_key_runs_the_change_once_and_outside_of_the_lock() {
     let folder = tempfile::tempdir().unwrap();
@@ -793,7 +793,7 @@ fn the_first_save_of_a_key_runs_the_change_once_and_outside_of_the_lock() {
     assert_eq!(runs, 1);
 }
 
-/// Each create read every file of a folder whose ids are in the files.
+/// The broken rule: each create read every file of a folder whose ids are in the files.
 #[test]
 fn where_ids_are_in_files_each_file_is_read_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -807,19 +807,19 @@ fn where_ids_are_in_files_each_file_is_read_once() {
     for n in 0..20 {
         create(n);
     }
-    // A file that was written just now may change again without showing it.
+    // A file that was written just now may change again without a visible difference.
     std::thread::sleep(Duration::from_millis(50));
     create(20);
     std::thread::sleep(Duration::from_millis(50));
     create(21);
     let read = reads(|| create(22));
     assert!(read.checkpoints <= 3, "{}", read.checkpoints);
-    // One that was changed by hand is read again.
+    // A file that was changed by hand is read again.
     fs::write(folder.path().join("0.json"), r#"{"agent_id":"Agent-new"}"#).unwrap();
     assert!(store.path(&key("Agent-new")).unwrap().ends_with("0.json"));
 }
 
-/// After the clock was set back, or files got other times, the newest backups were the first to go.
+/// The broken rule: after the clock was set back, or files got other times, the newest backups were removed first.
 #[test]
 fn the_order_of_backups_is_that_in_which_they_were_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -856,7 +856,7 @@ fn the_order_of_backups_is_that_in_which_they_were_made() {
         texts.collect()
     };
     assert_eq!(states(), (20..=30).rev().collect::<Vec<_>>());
-    // One that the protocol's own script made, in local time, joins by what it says of itself.
+    // A backup of the protocol's own script, in local time, is ordered by its own stamp.
     let scripts = backups.join("a_20990101_000000.json");
     let text = r#"{"agent_id":"Agent-A","last_checkpoint":"2026-03-02T08:25:30Z"}"#;
     fs::write(&scripts, text).unwrap();
@@ -864,12 +864,12 @@ fn the_order_of_backups_is_that_in_which_they_were_made() {
     assert_eq!(states(), order);
     save(31);
     assert_eq!(states()[..7], [31, 30, 29, 28, 27, 26, 25]);
-    // Without the note all join by what they say.
+    // Without the record of the order, all are ordered by their own stamps.
     fs::remove_dir_all(folder.path().join(".agent-checkpoint/order")).unwrap();
     assert_eq!(states()[..7], [31, 30, 29, 28, 27, 26, 25]);
 }
 
-/// A task that was archived came back in place of the one that followed it under its name.
+/// The broken rule: an archived task came back in place of the next one under its name.
 #[test]
 fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -900,13 +900,13 @@ fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     fs::write(&file, "").unwrap();
     let recovered = store.recover(&key("a"), &newest).unwrap();
     assert_eq!(recovered.document.unwrap().text(), "{\"n\":3}");
-    // Removed by hand, and begun anew: that is another task, too.
+    // Removed by hand and begun anew: this is another task, too.
     fs::remove_file(&file).unwrap();
     put(&store, "a", "{\"n\":5}");
     let since = store.states(&key("a")).unwrap();
     let since: Vec<_> = since.iter().map(|entry| entry.tasks_since).collect();
     assert_eq!(since, [0, 1, 2]);
-    // Without the folder of its own nothing is known of earlier tasks, and numbers begin anew.
+    // Without the store's own folder earlier tasks are unknown, and numbers begin anew.
     fs::remove_dir_all(folder.path().join(".agent-checkpoint/history")).unwrap();
     put(&store, "a", "{\"n\":6}");
     fs::write(&file, "").unwrap();
@@ -914,7 +914,7 @@ fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     assert_eq!(recovered.document.unwrap().text(), "{\"n\":5}");
 }
 
-/// What a killed writer left beside the checkpoints was committed by an agent's `git add -A`.
+/// The broken rule: temporary files of killed writers were committed by an agent's `git add -A`.
 #[test]
 fn a_folder_that_the_store_made_has_temporary_files_ignored() {
     let folder = tempfile::tempdir().unwrap();
@@ -922,13 +922,13 @@ fn a_folder_that_the_store_made_has_temporary_files_ignored() {
     put(&FileStore::open(&ours), "a", "{}");
     let rules = fs::read_to_string(ours.join(".gitignore")).unwrap();
     assert_eq!(rules, ".agent-checkpoint-*.tmp\n");
-    // It is written once: whoever changes or removes it has the say.
+    // It is written once: a user may change or remove it.
     fs::remove_file(ours.join(".gitignore")).unwrap();
     put(&FileStore::open(&ours), "b", "{}");
     assert!(!ours.join(".gitignore").exists());
     let page = FileStore::open(&ours).list(&Query::all()).unwrap();
     assert!(page.foreign.is_empty());
-    // A folder that was there is its owner's.
+    // A folder that existed before belongs to its owner.
     put(&FileStore::open(folder.path()), "a", "{}");
     assert!(!folder.path().join(".gitignore").exists());
 }
@@ -942,7 +942,7 @@ fn rolled_back(store: &dyn CheckpointStore, name: &str) -> Option<RolledBack> {
         .unwrap()
 }
 
-/// `git checkout` writes a new file with an old text.
+/// Writes a new file with an old text, as `git checkout` does.
 fn check_out(path: &Path, text: &str) {
     fs::remove_file(path).unwrap();
     fs::write(path, text).unwrap();
@@ -963,14 +963,14 @@ fn an_older_state_that_came_back_without_the_store_is_told_until_the_next_save()
     assert_eq!(rolled_back(&store, "a"), None, "a new state of another's");
 
     check_out(&path, states[1]);
-    // Another process tells as well.
+    // Another process reports it as well.
     let store = FileStore::open(folder.path());
     let found = rolled_back(&store, "a").unwrap();
     assert_eq!(found.present.as_str(), "2");
     assert_eq!(found.later.as_ref().map(|id| id.as_str()), Some("3"));
     assert_eq!(found.saved, saved);
     assert!(!found.last_is_kept, "{found:?}");
-    // Forwarded by whatever points to a store.
+    // Pointers to a store forward the call.
     assert_eq!(rolled_back(&&store, "a"), Some(found.clone()));
     assert_eq!(rolled_back(&Box::new(store), "a"), Some(found));
 
@@ -979,7 +979,7 @@ fn an_older_state_that_came_back_without_the_store_is_told_until_the_next_save()
     let found = rolled_back(&store, "a").unwrap();
     assert_eq!((found.later, found.last_is_kept), (None, false));
 
-    // The state that was saved last is kept when it is pinned.
+    // The state that was saved last stays if it is pinned.
     check_out(&path, states[3]);
     assert_eq!(rolled_back(&store, "a"), None, "it is what was saved last");
     let pinned = store.pin(&key("a"), &EntryId::current(), true).unwrap();
@@ -987,7 +987,7 @@ fn an_older_state_that_came_back_without_the_store_is_told_until_the_next_save()
     let found = rolled_back(&store, "a").unwrap();
     assert_eq!((found.later, found.last_is_kept), (Some(pinned), true));
 
-    // A restore is a save: what it brings back is meant.
+    // A restore is a save, so its old state is intended.
     put(&store, "a", states[1]);
     assert_eq!(rolled_back(&store, "a"), None);
     let note = folder.path().join(".agent-checkpoint/locks/a.json.note");
@@ -999,7 +999,7 @@ fn an_older_state_that_came_back_without_the_store_is_told_until_the_next_save()
     assert_eq!(rolled_back(&store, "a"), None, "nobody can tell");
 }
 
-/// What a deletion left in the history, and what a recovery brings back, are states of ours.
+/// States that a deletion left in the history, or that a recovery brings back, are our own.
 #[test]
 fn a_state_that_comes_back_after_a_deletion_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -1035,7 +1035,7 @@ fn a_slot_of_a_host_file_that_came_back_is_told_and_its_neighbour_is_not() {
         assert_eq!(rolled_back(&store, slot), None, "{slot}");
     }
     let second = fs::read_to_string(&host).unwrap();
-    // The builder's own writes change no slot.
+    // The builder's own writes do not change a slot.
     check_out(&host, &second.replace("builder-abc123", "builder-other"));
     assert_eq!(rolled_back(&store, "active"), None);
     // Only the active slot goes back.
@@ -1053,7 +1053,7 @@ fn the_fence_of_one_slot_gives_no_other_slot_to_another_task() {
     let host = folder.path().join("host.json");
     let text = r#"{"activeWork":{"currentStory":"US-1","checkpoint":{}},"adhocQueue":[{"id":"a","checkpoint":{}}]}"#;
     fs::write(&host, text).unwrap();
-    // Also of two that are claimed at one time.
+    // Even for two slots that are claimed at the same time.
     let now = agent_checkpoint::FixedClock(chrono::Utc::now());
     let slots = BuilderStateStore::with_options(&host, FileOptions::default().with_clock(now));
     let whole = FileStore::single(&host, FileOptions::default()).unwrap();
@@ -1077,7 +1077,7 @@ fn the_fence_of_one_slot_gives_no_other_slot_to_another_task() {
         Some(fences[1]),
     )
     .unwrap();
-    // Damaged or gone, it is mended as a whole: by any of its owners, and by no other.
+    // A damaged or missing host file is recovered as a whole, by any of its owners and by no other agent.
     for damage in [Some("{"), None] {
         for fence in fences {
             match damage {
@@ -1098,7 +1098,7 @@ fn the_fence_of_one_slot_gives_no_other_slot_to_another_task() {
     }
 }
 
-/// The protocol's own agents write with `cat >`: in place, which changes every name of the file.
+/// The protocol's own agents write with `cat >`, in place, which changes all hard links of the file.
 #[test]
 fn a_pin_is_a_copy_that_no_write_in_place_changes() {
     let folder = tempfile::tempdir().unwrap();
@@ -1120,7 +1120,7 @@ fn a_pin_is_a_copy_that_no_write_in_place_changes() {
 #[test]
 fn a_record_of_claims_that_is_damaged_is_begun_anew_only_by_who_takes_over() {
     let folder = tempfile::tempdir().unwrap();
-    // The clock stands still, so that a first fence by the time alone would be the same one again.
+    // The clock stands still, so a first fence from the time alone would be the same one again.
     let clock = agent_checkpoint::FixedClock(chrono::Utc::now());
     let store = FileStore::with_options(folder.path(), FileOptions::default().with_clock(clock));
     put(&store, "a", "{}");
@@ -1194,7 +1194,7 @@ fn a_damaged_text_is_kept_although_its_name_is_taken_by_another() {
     assert_eq!(fs::read_to_string(other).unwrap(), r#"{"half":"#);
 }
 
-/// The lock is held by a writer whose temporary file looks old, as after the clock was set forward.
+/// A writer holds the lock, and its temporary file looks old, as after the clock was set forward.
 #[test]
 fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -1219,7 +1219,7 @@ fn a_temporary_file_of_a_writer_that_holds_the_lock_stays() {
     put(options.clone()).unwrap();
     assert!(!temp.exists());
 
-    // Once an hour is enough, whichever process comes first.
+    // Once an hour is enough, by any process.
     fs::write(&temp, "x").unwrap();
     let file = fs::File::options().write(true).open(&temp).unwrap();
     file.set_modified(old).unwrap();
@@ -1236,7 +1236,7 @@ fn a_save_whose_new_contents_another_takes_for_abandoned_is_made_again() {
     let store = FileStore::open(folder.path());
     put(&store, "a", r#"{"n":1}"#);
     let swept = folder.path().to_path_buf();
-    // After a jump of the clock all that are being written are old.
+    // After a jump of the clock all files being written look old.
     let sweep = move || {
         let files = fs::read_dir(&swept)
             .unwrap()
@@ -1260,7 +1260,7 @@ fn a_save_whose_new_contents_another_takes_for_abandoned_is_made_again() {
     let history = store.states(&key("a")).unwrap();
     assert_eq!(history.len(), 2, "what it replaced, once: {history:?}");
 
-    // Where the folder is gone with all that is in it, it is not tried again.
+    // If the folder with its files is gone, it is not tried again.
     let gone = folder.path().to_path_buf();
     let remove = move || {
         fs::remove_dir_all(gone).unwrap();
@@ -1302,7 +1302,7 @@ fn a_file_that_is_too_large_to_be_read_is_put_aside_unread_and_synced() {
     assert!(synced.get() && aside.unwrap().is_file() && !path.exists());
 }
 
-/// What comes between at the first call of a kind, and whether a folder was synced after it.
+/// Runs an action before the first call of a kind, and records whether a folder was synced after it.
 struct Between<'a> {
     operation: Operation,
     path: &'a Path,
@@ -1327,7 +1327,8 @@ impl Watch for Between<'static> {
     }
 }
 
-/// Runs with an act before the first such call on the path or below it; says how many folders were synced after it.
+/// Runs `run` with an action before the first such call on the path or below it. Returns how many folders were synced
+/// after it.
 fn between<T>(
     (operation, path): (Operation, &Path),
     act: impl FnOnce() -> Verdict + 'static,
@@ -1428,7 +1429,7 @@ fn a_healthy_file_is_found_healthy_under_its_lock() {
     let newest = RecoverOptions::new(Recovery::Newest);
     let sidecar = folder.path().join(".agent-checkpoint/locks/a.json.lock");
     let held = locked(&sidecar);
-    // Making sure that it lasts may write it anew.
+    // Making it durable may write it anew.
     let error = store.recover(&key("a"), &newest).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Locked { .. }), "{error}");
     drop(held);
@@ -1445,7 +1446,7 @@ fn child_saves_again() {
     }
 }
 
-/// A system that could not write what it was to sync may drop it, and call the next sync a success.
+/// After a failed sync a system may drop the data and report the next sync as a success.
 #[cfg(unix)]
 #[test]
 fn what_could_not_be_synced_is_written_anew_also_by_the_next_process() {
@@ -1520,7 +1521,7 @@ fn a_log_that_is_written_anew_is_no_wider_open_than_the_checkpoint() {
     }
 }
 
-/// What is ours is never a link: one that a repository brings along would have us write into somebody's file.
+/// Our own files are never links: a link in a cloned repository would make us write into a user's file.
 #[cfg(unix)]
 #[test]
 fn a_link_among_our_own_files_is_not_written_through() {

@@ -1,4 +1,4 @@
-//! No key reaches what is not its own: twins in case, links that lead elsewhere, modes.
+//! No key reaches files of others: names that differ only in case, links that lead elsewhere, modes.
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn twins_that_are_there_already_stay_two_unless_they_are_one_file() {
         ("{\"n\":3}".into(), "{\"n\":4}".into())
     );
 
-    // What a file system that ignores case shows: two names of one file.
+    // As on a file system that ignores case: two names of one file.
     fs::remove_file(folder.path().join("a.json")).unwrap();
     fs::hard_link(folder.path().join("A.json"), folder.path().join("a.json")).unwrap();
     let mut refused = 0;
@@ -108,14 +108,14 @@ fn links_in_the_folder_that_lead_outside_are_refused() {
     assert_eq!(fs::read_to_string(&secret).unwrap(), "{\"secret\":1}");
     assert!(inside.join("out.json").is_symlink());
 
-    // One that stays inside is followed and stays a link.
+    // A link that stays inside is followed and stays a link.
     put(&store, "in", "{\"a\":1}").unwrap();
     assert_eq!(
         fs::read_to_string(inside.join("real.json")).unwrap(),
         "{\"a\":1}"
     );
     assert!(inside.join("in.json").is_symlink());
-    // A file that the caller names itself may be a link to anywhere.
+    // A file that the caller names may be a link to anywhere.
     let single = FileStore::single(inside.join("out.json"), FileOptions::default()).unwrap();
     assert!(single.load(single.key().unwrap()).unwrap().is_some());
 }
@@ -156,15 +156,15 @@ fn a_file_of_ours_that_is_a_link_is_not_followed() {
             let _ = fs::remove_file(own.join(name));
             symlink(folder.path().join(leads_to), own.join(name)).unwrap();
         };
-        // It says nothing of the checkpoint, so no save fails for it.
+        // This file says nothing about the checkpoint, so no save fails because of it.
         replace("swept");
         put(&FileStore::open(&inside), "a", "{\"b\":1}").unwrap();
-        // Who laid out the folder must not be a stranger's to say.
+        // A stranger must not decide which version laid out the folder.
         replace("layout");
         let error = put(&FileStore::open(&inside), "a", "{\"b\":2}").unwrap_err();
         assert_eq!(error.code(), "not-a-file", "{error}");
         fs::remove_file(own.join("layout")).unwrap();
-        // Whoever may write must not be a stranger's to say.
+        // A stranger must not decide who may write.
         replace("claims/a.json.json");
         let error = put(&FileStore::open(&inside), "a", "{\"b\":2}").unwrap_err();
         assert_eq!(error.code(), "not-a-file", "{error}");
@@ -273,7 +273,7 @@ fn what_is_kept_beside_a_checkpoint_is_no_wider_open_than_it() {
         let own = folder.path().join(".agent-checkpoint");
         for name in tree(&own) {
             let path = own.join(&name);
-            // Every user of the folder reads these, and they hold nothing of a checkpoint.
+            // Every user of the folder reads these, and they contain nothing of a checkpoint.
             let is_bare = name.starts_with("locks") || name == ".gitignore" || name == "layout";
             if path.is_file() && !is_bare {
                 assert_eq!(mode(&path), 0o600, "{name}");

@@ -1,4 +1,4 @@
-//! The ledgers of a store of files: what is read of a file that a crash, another program or git left.
+//! The ledgers of a file store: how a file is read after a crash, another program or git changed it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn a_damaged_line_that_was_acknowledged_is_an_error_and_nothing_is_added() {
     for (line, damaged) in [
         (1, "{\"n\":\n{\"n\":1}\n"),
         (1, "\0\0\0\0\0\0\0\n{\"n\":1}\n{\"n\":2}\n"),
-        // With its line end it was written whole.
+        // A line with its line end was written whole.
         (2, "{\"n\":0}\n{\"n\":\n"),
         (2, "{\"n\":0}\n[1]\n"),
         (2, "{\"n\":0}\n\n"),
@@ -86,7 +86,7 @@ fn a_damaged_line_that_was_acknowledged_is_an_error_and_nothing_is_added() {
     }
 }
 
-/// Git takes the marker along, and not the ledger.
+/// Git copies the marker, but not the ledger.
 #[test]
 fn in_a_clone_it_is_an_error_that_the_ledger_is_elsewhere_until_a_person_decides() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn in_a_clone_it_is_an_error_that_the_ledger_is_elsewhere_until_a_person_decides
         [""; 0],
         "of another checkpoint"
     );
-    // As the error says.
+    // The remedy that the error names.
     fs::remove_file(&marker).unwrap();
     assert_eq!(lines(&store, "a").unwrap(), [""; 0]);
     assert!(add(&store, "a", "{}", 0).unwrap());
@@ -196,7 +196,7 @@ fn a_ledger_is_no_wider_open_than_its_checkpoint() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// What is ours is never a link: one that a repository brings along would have us write into somebody's file.
+/// Our own files are never links: a link in a cloned repository would make us write into a user's file.
 #[cfg(unix)]
 #[test]
 fn a_ledger_that_is_a_link_is_neither_read_nor_written_through() {

@@ -1,4 +1,4 @@
-//! What stores keep: the rules that all keep, the files of the file store, and the typed view.
+//! Stores: the rules that all of them keep, the files of the file store, and the typed view.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

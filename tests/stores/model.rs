@@ -1,4 +1,4 @@
-//! Every store against one model of what a store does, over random sequences of steps.
+//! Every store compared with one model of a store, over random sequences of steps.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ impl Subject for InMemory {
     }
 }
 
-/// A store with nothing but compare-and-swap, and the clock of the store in memory that it is made of.
+/// A store with only compare-and-swap, and the clock of the memory store inside it.
 struct Plain {
     store: OnlySwaps,
     clock: MovableClock,
@@ -88,7 +88,7 @@ impl Subject for Plain {
     }
 }
 
-/// A store of files, opened anew for every reopening.
+/// A file store that is opened anew for every reopening.
 struct InFiles<S> {
     store: S,
     open: fn(&Path, FileOptions) -> S,
@@ -148,8 +148,8 @@ impl<S: CheckpointStore> Subject for InFiles<S> {
     fn damage(&mut self, key: &Key, has_good_part: bool) -> bool {
         let path = (self.file)(&self.store, self.folder.path(), key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // By rename: written in place, it would go into every other name of the file, the history's too. And long
-        // ago, so that no reader waits for its writer to go on.
+        // By rename, because a write in place would change all hard links of the file, the history's too; and with an
+        // old time, so that no reader waits for its writer.
         let torn = self.folder.path().join("torn");
         let is_shared = self.store.capabilities().embedded;
         let text = match (has_good_part, is_shared) {
@@ -166,7 +166,7 @@ impl<S: CheckpointStore> Subject for InFiles<S> {
     }
 
     fn remove(&mut self, key: &Key) -> bool {
-        // Of a host file the builder's own state would go with it.
+        // For a host file the builder's own state would be lost.
         let is_shared = self.store.capabilities().embedded;
         let path = (self.file)(&self.store, self.folder.path(), key);
         !is_shared && fs::remove_file(path).is_ok()
@@ -211,7 +211,7 @@ proptest! {
 }
 
 proptest! {
-    // Each look at what is damaged takes a pause.
+    // Each read of a damaged file takes a pause.
     #![proptest_config(cases(10))]
 
     #[test]

@@ -1,4 +1,4 @@
-//! A folder that a program of version 0.1 made is read whole, and its claims still hold.
+//! A folder written by version 0.1 is read completely, and its claims are still valid.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-/// A copy of the folder, with the times that its files had: the history is judged by them.
+/// A copy of the folder, with the original times of its files, because the history depends on them.
 fn copied() -> tempfile::TempDir {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/written-by-0.1");
     let to = tempfile::tempdir().unwrap();
@@ -35,7 +35,7 @@ fn copied() -> tempfile::TempDir {
     to
 }
 
-/// The claims of the folder still stand then.
+/// A time at which the claims of the folder are still valid.
 fn on_the_next_day() -> FileOptions {
     let now = "2026-01-06T08:00:00Z".parse().unwrap();
     FileOptions::default().with_clock(FixedClock(now))
@@ -95,7 +95,7 @@ fn history_dropped_items_and_fingerprints_of_an_older_folder_are_read() {
     );
 }
 
-/// Every file and folder below this one, with what it has.
+/// Every file and folder below this one, with its content.
 fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -140,7 +140,7 @@ fn an_older_folder_is_taken_over_by_the_first_write_and_by_no_read() {
     let store = reads(on_the_next_day());
     assert!(tree(folder.path()) == before, "a read changes nothing");
 
-    // The log of a key is of two files where a program of 0.1 moved a full one away.
+    // The log of a key has two files if version 0.1 moved a full one away.
     let log = files.join(".agent-checkpoint/overflow");
     fs::rename(
         log.join("US-003.json.jsonl"),
@@ -195,13 +195,13 @@ fn a_folder_of_a_newer_program_is_read_and_not_written() {
         }
         assert!(tree(folder.path()) == before, "{number:?}");
     }
-    // One that a power cut took is that of an older folder.
+    // A layout file that a power loss removed makes it an older folder.
     fs::remove_file(layout(&files)).unwrap();
     let store = FileStore::open(&files);
     let put = || Put::new(Document::from_text("{\"n\": 1}").unwrap());
     store.put(&key("new"), put()).unwrap();
     assert!(layout(&files).exists());
-    // A store looks once; `git clean` takes the number with the folder.
+    // A store reads the layout once; `git clean` removes the number with the folder.
     fs::remove_dir_all(files.join(".agent-checkpoint")).unwrap();
     store.put(&key("newer"), put()).unwrap();
     assert!(layout(&files).exists());
@@ -250,7 +250,7 @@ fn a_recovery_in_an_older_folder_stays_within_the_present_task() {
     assert_eq!(recovered.entry.unwrap().as_str(), "7");
     let quarantine = files.join(".agent-checkpoint/corrupt/US-003.json");
     assert_eq!(fs::read_dir(quarantine).unwrap().count(), 2);
-    // Where only the states of the task before are left, none of them is gone on with.
+    // If only states of the task before are left, none of them is used.
     for kept in ["7", "6", "5", "4", "3"] {
         let history = files.join(".agent-checkpoint");
         let _ = fs::remove_file(history.join(format!("history/US-003.json/{kept}.json")));

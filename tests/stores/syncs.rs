@@ -1,6 +1,6 @@
-//! How often a save waits for the disk, counted in its system calls.
+//! The number of syncs of a save, counted in its system calls.
 //!
-//! A test starts this very program again under strace; see `CHILD`.
+//! A test starts this program again under strace; see `CHILD`.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ use agent_checkpoint::{Checkpoints, StepDone};
 /// Makes this program the child of a test: the folder to work in.
 const CHILD: &str = "AGENT_CHECKPOINT_SYNCS_CHILD";
 
-/// Shows up in the trace, and does nothing else.
+/// Leaves a mark in the trace and does nothing else.
 fn mark(name: &str) {
     let _ = fs::metadata(Path::new("/agent-checkpoint-mark").join(name));
 }
@@ -41,7 +41,7 @@ fn child_saves() {
         if tasks.load(&key).unwrap().is_none() {
             tasks.create(&key, &task(&["one"])).unwrap();
         }
-        // The first save makes the folder for our own files.
+        // The first save creates the folder for our own files.
         for round in ["first", "second"] {
             mark(&format!("{label}-{round}"));
             tasks
@@ -121,12 +121,12 @@ fn a_save_waits_for_the_disk_twice_and_one_that_changes_nothing_never() {
         let second = section(&log, &format!("{label}-second"));
         let all = second.join("\n");
         assert_eq!(count(&second, &["fsync(", "fdatasync("]), 2, "{all}");
-        // Whose checkpoint is in a slot is kept beside it, without waiting for the disk.
+        // The owner of a slot's checkpoint is recorded beside it, without a sync.
         let beside = usize::from(label == "host");
         assert_eq!(count(&second, &["rename"]), 1 + beside, "{all}");
         assert_eq!(count(&second, &["link"]), 1, "{all}");
-        // Lock, read, compare, claims, history, and the note with the look whether an older state came back, are cheap
-        // calls over the replace itself.
+        // Locking, reading, comparing, claims, history, the record of the save, and the check whether an older state
+        // came back, are cheap calls besides the replace itself.
         let most = 54 + beside * 30;
         assert!(second.len() <= most, "{} calls:\n{all}", second.len());
 
@@ -138,7 +138,7 @@ fn a_save_waits_for_the_disk_twice_and_one_that_changes_nothing_never() {
             assert!(!all.contains("O_EXCL"), "{all}");
         }
     }
-    // A report waits as often, and once more for the dropped log where it moves a step out of the checkpoint.
+    // A report syncs as often, and once more for the dropped log if it drops a step.
     for (step, syncs) in [("step-5", 2), ("step-12", 3), ("step-13", 3)] {
         let calls = section(&log, step);
         let all = calls.join("\n");

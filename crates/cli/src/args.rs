@@ -323,7 +323,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         salvage: bool,
     },
-    /// Move a checkpoint to its protocol's name for archives, so that its key is free again
+    /// Archive a checkpoint under its protocol's name for archives, so that its key is free again
     Archive {
         /// The checkpoint file; or --store
         #[arg(value_name = "FILE")]

@@ -1,7 +1,7 @@
-//! What a store must do, as a small model, and random sequences of steps on which a store is compared with it.
+//! A small model of the behaviour of a store, and random sequences of steps on which a store is compared with it.
 //!
-//! Nothing here knows a particular store: whoever has one implements [`Subject`] and calls [`follow`] with
-//! [`steps`]. What the contract leaves open, the model lets a store do either way; it says so where it does.
+//! The model is independent of any particular store: implement [`Subject`] for yours and call [`follow`] with
+//! [`steps`]. If the contract allows several answers, the model accepts each of them, and says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,62 +20,62 @@ use agent_checkpoint::{
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::prelude::*;
 
-/// A store to be compared with the model: new, empty, and with a clock that the test moves.
+/// A store to compare with the model: new, empty, and with a clock that the test moves.
 pub(crate) trait Subject {
     /// The store.
     fn store(&self) -> &dyn CheckpointStore;
 
-    /// The clock that it takes the time of claims from.
+    /// The clock of its claims.
     fn clock(&self) -> &MovableClock;
 
-    /// Keys that documents can be put under; of a store inside a larger file, all in that one file.
+    /// Keys that can have documents; for a store inside a larger file, all in that one file.
     fn keys(&self) -> Vec<Key>;
 
-    /// How many entries of history it keeps of each key.
+    /// How many history entries it keeps for each key.
     fn keep(&self) -> usize;
 
-    /// Opens the same place anew, as another process would. Whoever has nothing to open does nothing.
+    /// Opens the same place again, like another process. A store that cannot be opened does nothing.
     fn reopen(&mut self) {}
 
-    /// Puts what is no document in the place of one, behind the store's back, with or without a part that can be
-    /// read; of a store inside a larger file in the place of that file, whose good part has room for all keys.
-    /// `false` where that cannot be done.
+    /// Replaces a document, unnoticed by the store, by a text that is none, with or without a readable part. For a
+    /// store inside a larger file it replaces that file, and its readable part has room for all keys. Returns `false`
+    /// if this is not possible.
     fn damage(&mut self, key: &Key, has_good_part: bool) -> bool {
         let _ = (key, has_good_part);
         false
     }
 
-    /// Takes a document away, behind the store's back. `false` where that cannot be done.
+    /// Removes a document, unnoticed by the store. Returns `false` if this is not possible.
     fn remove(&mut self, key: &Key) -> bool {
         let _ = key;
         false
     }
 }
 
-/// What a writer expects to find.
+/// The expectation of a writer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
     Any,
     Absent,
-    /// What is there.
+    /// The present revision.
     Present,
-    /// One of the revisions that were there at some time.
+    /// One of the earlier revisions.
     Former(usize),
 }
 
-/// Which fence a writer shows.
+/// The fence of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shown {
     None,
-    /// That of the last claim.
+    /// The fence of the last claim.
     Last,
-    /// One of those that were granted at some time.
+    /// One of the fences granted so far.
     Former(usize),
-    /// One that was never granted.
+    /// A fence that was never granted.
     Invented,
 }
 
-/// What a transaction decides.
+/// The decision of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Decision {
     Put(usize),
@@ -83,7 +83,7 @@ pub(crate) enum Decision {
     Refuse,
 }
 
-/// One step; keys, texts and entries are numbers that stand for one of those there are.
+/// One step. Keys, texts and entries are numbers that select from the existing ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Put {
@@ -154,7 +154,7 @@ pub(crate) enum Step {
     Remove {
         key: usize,
     },
-    /// A line at the end of a ledger, or so far from it.
+    /// A line at the end of a ledger, or at this distance from it.
     AddLine {
         key: usize,
         from_end: isize,
@@ -164,7 +164,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The key it is about.
+    /// The key of the step.
     fn key(self) -> Option<usize> {
         match self {
             Step::List { .. } | Step::Clock { .. } | Step::Reopen => None,
@@ -263,11 +263,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does the steps on the store, and asks of every answer, and of the store after it, what the model says.
+/// Runs the steps on the store, and checks every answer, and the store after it, against the model.
 ///
 /// # Panics
 ///
-/// Where the store does anything else.
+/// If the store deviates.
 pub(crate) fn follow(subject: &mut dyn Subject, steps: &[Step]) {
     let mut model = Model::new(subject);
     for (at, step) in steps.iter().enumerate() {
@@ -318,7 +318,7 @@ fn fault_of(error: &Error) -> Option<Fault> {
     })
 }
 
-/// The answer, where none was to be refused; where several things are wrong at once, any of them may be told.
+/// The answer, if it was not to be refused. If several things are wrong at once, any of them may be reported.
 #[track_caller]
 fn judged<T>(answer: Result<T, Error>, faults: &[Fault], place: &str) -> Option<T> {
     match answer {
@@ -362,7 +362,7 @@ impl State {
     }
 }
 
-/// What is under a key.
+/// The content of a key.
 #[derive(Clone, Debug)]
 enum Present {
     Nothing,
@@ -372,18 +372,18 @@ enum Present {
 
 #[derive(Clone)]
 struct Entry {
-    /// The name, once it was listed.
+    /// The id, once it was listed.
     id: Option<EntryId>,
-    /// `None` for a state of a larger file in which this key had nothing.
+    /// `None` for a state of a larger file that had nothing for this key.
     state: Option<State>,
     pinned: bool,
-    /// Whether it may have been removed: it was beyond the limits, or the same state is in the entry below.
+    /// Whether it may have been removed: it exceeded the limits, or the entry below has the same state.
     may_be_gone: bool,
-    /// Whether its task ended since: a recovery does not go back to it.
+    /// Whether its task has ended since; a recovery does not go back to it.
     has_ended: bool,
-    /// At which version of the file it was made.
+    /// The version of the file at which it was made.
     version: u64,
-    /// Of a store inside a larger file, what all keys had.
+    /// For a store inside a larger file, the content of all keys.
     all: BTreeMap<usize, Present>,
 }
 
@@ -419,13 +419,13 @@ struct OfKey {
     cut: Vec<u64>,
     ledger: Vec<String>,
     version: u64,
-    /// Whether the last step replaced something: that is when what is beyond the limits goes.
+    /// Whether the last step replaced a state: only then entries beyond the limits are removed.
     was_replaced: bool,
 }
 
 struct Model {
     keys: Vec<OfKey>,
-    /// Whether the documents stand in one file.
+    /// Whether all documents are in one file.
     embedded: bool,
     claims: bool,
     history: bool,
@@ -462,7 +462,7 @@ impl Model {
         }
     }
 
-    // What a step asks.
+    // The requests of a step.
 
     fn expect(&self, key: usize, wanted: Wanted) -> Expect {
         let of_key = &self.keys[key];
@@ -491,7 +491,7 @@ impl Model {
         }
     }
 
-    /// An entry as a step names it: the present state, one that is in the history, or none.
+    /// The entry that a step selects: the present state, one in the history, or none.
     fn entry(&self, subject: &dyn Subject, key: usize, entry: usize) -> EntryId {
         let listed = self.own_states(subject, key);
         let listed = listed.get(entry).map(|entry| entry.id.clone());
@@ -501,7 +501,7 @@ impl Model {
         })
     }
 
-    /// What is listed of a key, without the entries of others that a damaged larger file is recovered with.
+    /// The listed entries of a key, without the entries of other keys with which a damaged larger file is recovered.
     fn own_states(&self, subject: &dyn Subject, key: usize) -> Vec<HistoryEntry> {
         let of_key = &self.keys[key];
         let listed = subject.store().states(&of_key.key);
@@ -511,7 +511,7 @@ impl Model {
         listed
     }
 
-    // Why it is refused.
+    // The reasons for a refusal.
 
     fn expectation_faults(&self, key: usize, expect: &Expect) -> Vec<Fault> {
         let present = match &self.keys[key].present {
@@ -531,7 +531,7 @@ impl Model {
         !holder.released && self.now < holder.expires
     }
 
-    /// What is wrong with a fence, apart from a claim that ran out.
+    /// The problem of a fence, apart from an expired claim.
     fn fence_fault(&self, key: usize, fence: Fence) -> Option<Fault> {
         let holder = match &self.keys[key].holder {
             None => return Some(Fault::UnknownFence),
@@ -563,7 +563,8 @@ impl Model {
         fault.into_iter().collect()
     }
 
-    /// Of what mends a larger file as a whole: the fence of any claim in it does, and without one no claim stands.
+    /// For the recovery of a larger file as a whole: the fence of any claim in it is accepted, and without a fence no
+    /// claim may be valid.
     fn claim_faults_of_all(&self, key: usize, fence: Option<Fence>) -> Vec<Fault> {
         if !self.embedded {
             return self.claim_faults(key, fence);
@@ -598,7 +599,7 @@ impl Model {
         }
     }
 
-    // What becomes of it.
+    // The effect of a step.
 
     fn bump(&mut self, key: usize) {
         self.versions += 1;
@@ -611,7 +612,7 @@ impl Model {
         }
     }
 
-    /// Makes an entry of what is there, unless the newest is that already.
+    /// Makes an entry of the present state, unless it is the newest one already.
     fn keep_present(&mut self, key: usize, pinned: Option<bool>) {
         let all = if self.embedded {
             let all = self.keys.iter().enumerate();
@@ -623,7 +624,7 @@ impl Model {
         let of_key = &mut self.keys[key];
         let state = match &of_key.present {
             Present::Good(state) => Some(state.clone()),
-            // A larger file is there all the same.
+            // The larger file exists anyway.
             Present::Nothing if self.embedded => None,
             _ => return,
         };
@@ -632,7 +633,7 @@ impl Model {
                 newest.pinned = pinned.unwrap_or(newest.pinned);
             }
             newest => {
-                // The same bytes, put at the same time, may be told from each other or not.
+                // The same bytes, put at the same time, may count as one state or as two.
                 let same = newest.is_some_and(|newest| {
                     let of = |state: &State| state.revision.clone();
                     newest.state.as_ref().map(of) == state.as_ref().map(of)
@@ -653,7 +654,7 @@ impl Model {
         }
     }
 
-    /// What is beyond `most` may go, the newest never.
+    /// Entries beyond `most` may be removed, but never the newest.
     fn limit(&mut self, key: usize, most: usize) {
         let loose = self.keys[key]
             .entries
@@ -661,7 +662,7 @@ impl Model {
             .filter(|entry| !entry.pinned);
         let mut newest = None;
         for (at, entry) in loose.enumerate() {
-            // Of a larger file the newest is the newest in which this key had something.
+            // For a larger file the newest is the newest in which this key had something.
             let is_newest = entry.state.is_some() && *newest.get_or_insert(at) == at;
             if at >= most && !is_newest {
                 entry.may_be_gone = true;
@@ -686,7 +687,7 @@ impl Model {
         self.bump(key);
     }
 
-    /// A put that the store did.
+    /// Records a successful put.
     #[allow(clippy::too_many_arguments, reason = "all that a put is, in one place")]
     fn was_put(
         &mut self,
@@ -716,8 +717,8 @@ impl Model {
         if outcome == Outcome::Unchanged {
             return;
         }
-        // A task that was deleted goes on where one of its states comes back; in a larger file the history shows that
-        // nothing was there for a while.
+        // A deleted task continues if one of its states comes back; in a larger file the history shows that nothing was
+        // there for a while.
         if outcome == Outcome::Created && (!brings_back || self.embedded) {
             self.end_task(key);
         }
@@ -773,7 +774,7 @@ impl Model {
                 let is_there = !matches!(self.keys[key].present, Present::Nothing);
                 let options = DeleteOptions::new().with_expect(expect).with_fence(fence);
                 let deleted = subject.store().delete(&self.keys[key].key, &options);
-                // To delete nothing is no write: a wrong fence may be told or not.
+                // Deleting nothing is no write: a wrong fence may be reported or not.
                 if is_there || deleted.is_err() {
                     faults.extend(claim_faults);
                 }
@@ -797,7 +798,7 @@ impl Model {
                 let line = format!("{{\"line\":{}}}", ledger.len());
                 let beside = subject.store().beside();
                 let added = beside.append_to_ledger(&self.keys[key].key, &line, at, fence);
-                // To add nothing is no write: a wrong fence may be told or not.
+                // Adding nothing is no write: a wrong fence may be reported or not.
                 if !is_next && added.is_ok() {
                     faults.clear();
                 }
@@ -880,7 +881,7 @@ impl Model {
                     .iter()
                     .filter(|entry| !entry.pinned && !entry.is_current())
                     .count();
-                // While nothing good is there, the newest good one stays besides.
+                // While the present state is damaged, the newest good one stays as well.
                 let most = count.max(1) + usize::from(is_damaged);
                 assert!(loose <= most, "{loose} are left of {count}: {place}");
             }
@@ -943,7 +944,7 @@ impl Model {
         }
     }
 
-    /// Where there are no claims, whatever fence is shown opens nothing and shuts nothing.
+    /// Without claims, a fence has no effect.
     fn write_faults(&self, key: usize, fence: Option<Fence>) -> Vec<Fault> {
         if self.claims {
             self.claim_faults(key, fence)
@@ -952,7 +953,7 @@ impl Model {
         }
     }
 
-    /// The state of this name, or why there is none.
+    /// The state with this id, or why there is none.
     fn revision(&self, key: usize, id: &EntryId) -> (Option<State>, Vec<Fault>) {
         if !self.history {
             return (None, vec![Fault::NotOffered]);
@@ -1093,7 +1094,7 @@ impl Model {
         };
         let faults = match (self.claims, self.fence_fault(key, fence)) {
             (false, _) => vec![Fault::NotOffered],
-            // To give it back again changes nothing.
+            // Releasing it again changes nothing.
             (true, Some(Fault::Released(_))) => vec![],
             (true, fault) => fault.into_iter().collect(),
         };
@@ -1122,14 +1123,14 @@ impl Model {
             true => self.claim_faults_of_all(key, fence),
             false => vec![],
         };
-        // In a larger file a place that is empty is no damage.
+        // In a larger file an empty slot is no damage.
         let is_healthy = match &self.keys[key].present {
             Present::Good(_) => true,
             Present::Nothing => self.embedded || with == Recovery::Fresh,
             Present::Damaged => false,
         };
         if is_healthy {
-            // Nothing is written: a wrong fence may be told or not.
+            // Nothing is written, so a wrong fence may be reported or not.
             let faults = if recovered.is_err() {
                 claim_faults
             } else {
@@ -1152,7 +1153,7 @@ impl Model {
         let cannot = match with {
             Recovery::Newest => newest.is_none(),
             Recovery::Fresh => self.embedded,
-            // Whether something of the damaged text can be read is not for the model to say.
+            // The model cannot predict whether a part of the damaged text is readable.
             _ => !is_damaged || (recovered.is_err() && faults.is_empty()),
         };
         if cannot {
@@ -1192,7 +1193,7 @@ impl Model {
         }
     }
 
-    /// The entry that a recovery brings back.
+    /// The entry that a recovery restores.
     fn newest(&self, key: usize) -> Option<Entry> {
         if self.embedded {
             let all = self.keys.iter().flat_map(|of_key| of_key.entries.first());
@@ -1204,12 +1205,12 @@ impl Model {
             .cloned()
     }
 
-    // What the store must look like.
+    // The expected state of the store.
 
     fn check(&mut self, subject: &dyn Subject, step: Step, place: &str) {
         for key in 0..self.keys.len() {
             let of_key = &self.keys[key];
-            // A store may look twice at what cannot be read, which takes its time.
+            // A store may read an unreadable text twice, which takes time.
             if matches!(of_key.present, Present::Damaged) && step.key() != Some(key) {
                 continue;
             }
@@ -1261,12 +1262,12 @@ impl Model {
         }
     }
 
-    /// The listing is the present state and then the entries of the model in their order; those that may be gone
-    /// may be missing, and one that only repeats the state listed before it.
+    /// The listing must be the present state and then the entries of the model in their order. Entries that may be gone
+    /// may be missing, and so may one that only repeats the state listed before it.
     fn check_history(&mut self, subject: &dyn Subject, key: usize, place: &str) {
         let mut listed = subject.store().states(&self.keys[key].key).unwrap();
         if self.embedded && matches!(self.keys[key].present, Present::Damaged) {
-            // What is listed first is what the recovery of the larger file brings back.
+            // The first listed entry is the one that the recovery of the larger file restores.
             let newest = self.newest(key);
             let newest = newest.and_then(|newest| match newest.all.get(&key) {
                 Some(Present::Good(state)) => Some(state.revision.clone()),
@@ -1299,7 +1300,7 @@ impl Model {
         let (mut loose, embedded) = (0, self.embedded);
         self.keys[key].entries.retain_mut(|entry| {
             let Some(state) = &entry.state else {
-                // Nothing of this key is in it, so it is not listed; whether it is still there cannot be told.
+                // It has nothing of this key, so it is not listed; whether it still exists is unknown.
                 return true;
             };
             let is_it = listed.next_if(|next| {
@@ -1331,7 +1332,7 @@ impl Model {
             }
         });
         assert!(listed.peek().is_none(), "more than there can be: {told}");
-        // What is unpinned may be one more until something is replaced again.
+        // An unpinned entry may be one too many until something is replaced again.
         let was_replaced = std::mem::take(&mut self.keys[key].was_replaced);
         assert!(!was_replaced || loose <= self.keep, "history grows: {told}");
     }
