@@ -76,7 +76,8 @@ fn child() {
     );
 }
 
-/// Rows, stalled ones, findings, peak in bytes and milliseconds of a scan in a process of its own.
+/// Scans in a separate process. Returns the numbers of rows, stalled rows and findings, the peak in bytes, and the
+/// milliseconds.
 fn scan_apart(folder: &Path) -> [u64; 5] {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([

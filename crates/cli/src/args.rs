@@ -435,14 +435,14 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "AGENT", value_enum, num_args = 1..)]
         hooks: Vec<Agent>,
     },
-    /// Say what is wrong with a store, and with which command it is mended
+    /// List what is wrong with a store, with the command that fixes each problem
     ///
-    /// Looks into sub-folders, as `status` does. Exit 1 when something is wrong, 3 when a checkpoint is corrupt.
+    /// Includes sub-folders, as `status` does. Exit 1 when something is wrong, 3 when a checkpoint is corrupt.
     Doctor {
         /// The folder, file or database; or --store
         #[arg(value_name = "DIR")]
         place: Option<PathBuf>,
-        /// Remove what killed writers left; nothing else is safe without a decision
+        /// Remove leftovers of killed writers; every other problem needs a decision
         #[arg(long)]
         fix: bool,
     },

@@ -38,7 +38,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A database and its connections.
 ///
-/// Each call has a connection of its own, so a reader never waits for a writer.
+/// Each call has its own connection, so a reader never waits for a writer.
 #[derive(Debug)]
 pub(crate) struct Database {
     path: PathBuf,
