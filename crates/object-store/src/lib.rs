@@ -27,7 +27,7 @@
 //!
 //! To use a driver with your own settings, for example for another S3-compatible service, call
 //! [`ObjectCheckpointStore::open`]. The crate `object_store`, which has the drivers, is re-exported. Give each store
-//! its own driver, because the connections of a driver live in the runtime that made them.
+//! its own driver, because the connections of a driver live in the runtime that made them, and stall with it.
 //!
 //! | feature | adds |
 //! |---|---|
