@@ -2,11 +2,8 @@
 
 #[cfg(feature = "template")]
 mod budget;
-mod contract;
 pub(crate) mod foreign;
 mod options;
-#[cfg(feature = "template")]
-mod plain;
 mod plan;
 #[cfg(feature = "template")]
 mod prompts;
@@ -19,9 +16,8 @@ use serde_json::Value;
 
 #[cfg(feature = "template")]
 pub use budget::Budget;
-pub use contract::ContractReader;
 pub use foreign::ForeignMember;
-pub use options::ResumeOptions;
+pub use options::{ContractReader, ResumeOptions};
 #[cfg(feature = "template")]
 pub use prompts::{PromptOptions, Prompts, Rendered};
 
@@ -120,7 +116,7 @@ impl Resume {
         options: &ResumeOptions,
     ) -> Resume {
         let handoff = found.handoff;
-        let criteria = contract::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
+        let criteria = options::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
         plan::complete(
             &mut plan,
             &found.staleness,
