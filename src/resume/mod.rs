@@ -139,16 +139,14 @@ impl Resume {
         if plan.decision >= ResumeDecision::Restart {
             (plan.resume_agent, plan.new_worker) = (None, None);
         }
-        let first = |choices: [&Option<String>; 3]| choices.into_iter().flatten().next().cloned();
-        let task = first([&options.task, &found.context.task, &handoff.task]);
+        let context = &found.context;
+        let task = context.task.as_ref().or(handoff.task.as_ref());
+        let own = options.description.as_ref();
+        let description = own.or(context.description.as_ref());
         Resume {
             format: found.format,
-            task: task.unwrap_or_else(|| key.to_string()),
-            description: first([
-                &options.description,
-                &found.context.description,
-                &handoff.description,
-            ]),
+            task: task.map_or_else(|| key.to_string(), Clone::clone),
+            description: description.or(handoff.description.as_ref()).cloned(),
             plan,
             staleness: found.staleness,
             handoff,

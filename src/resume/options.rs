@@ -15,8 +15,6 @@ use crate::checkpoint::{Handoff, Inputs, Key, ResumePlan, RuleContext};
 pub struct ResumeOptions {
     /// The project's folder, to which the checkpoint's files are relative.
     pub root: PathBuf,
-    /// The name of the task. If `None`: the store's, else the key.
-    pub(crate) task: Option<String>,
     /// The description of the task. If `None`: the store's.
     pub(crate) description: Option<String>,
     /// Further inputs of the format.
@@ -42,13 +40,6 @@ impl ResumeOptions {
             root: root.as_ref().to_path_buf(),
             ..ResumeOptions::default()
         }
-    }
-
-    /// Sets the name of the task.
-    #[must_use]
-    pub fn with_task(mut self, task: impl Into<String>) -> Self {
-        self.task = Some(task.into());
-        self
     }
 
     /// Adds a further input of the format, such as the

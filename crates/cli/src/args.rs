@@ -764,7 +764,7 @@ pub(crate) enum Report {
     /// Enter a phase
     Phase(Forcible<Name>),
     /// Enter a stage, by name or number
-    Stage(Forcible<Stage>),
+    Stage(Forcible<Name>),
     /// Report that the agent is at a sync point
     Sync(Forcible<Name>),
     /// Begin the task anew
@@ -946,14 +946,6 @@ pub(crate) struct To {
 /// What is entered or passed.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Name {
-    /// Its name
-    #[arg(value_name = "NAME", value_parser = words)]
-    pub(crate) name: String,
-}
-
-/// A stage that is entered.
-#[derive(Debug, Serialize, clap::Args)]
-pub(crate) struct Stage {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,
