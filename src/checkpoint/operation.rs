@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
+use super::report::name_schema;
 use super::report::{context_use, name, nothing};
 use super::{Archive, ContextUse, Error, ErrorKind, Result};
 
@@ -150,10 +152,7 @@ pub enum Operation {
     Phase {
         /// Its name or number.
         #[serde(deserialize_with = "name")]
-        #[cfg_attr(
-            feature = "schema",
-            schemars(schema_with = "super::report::name_schema")
-        )]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "name_schema"))]
         name: String,
     },
     /// The task enters a stage.
@@ -161,10 +160,7 @@ pub enum Operation {
     Stage {
         /// Its name or number.
         #[serde(deserialize_with = "name")]
-        #[cfg_attr(
-            feature = "schema",
-            schemars(schema_with = "super::report::name_schema")
-        )]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "name_schema"))]
         name: String,
     },
     /// The agent is at a sync point.
@@ -172,10 +168,7 @@ pub enum Operation {
     Sync {
         /// Its name.
         #[serde(deserialize_with = "name")]
-        #[cfg_attr(
-            feature = "schema",
-            schemars(schema_with = "super::report::name_schema")
-        )]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "name_schema"))]
         name: String,
     },
     /// The task begins anew.
@@ -292,10 +285,7 @@ pub enum Operation {
     GatePass {
         /// Its name.
         #[serde(deserialize_with = "name")]
-        #[cfg_attr(
-            feature = "schema",
-            schemars(schema_with = "super::report::name_schema")
-        )]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "name_schema"))]
         name: String,
         /// The phase that it ends, where that is known.
         phase: Option<u32>,
@@ -305,10 +295,7 @@ pub enum Operation {
     GateFail {
         /// Its name.
         #[serde(deserialize_with = "name")]
-        #[cfg_attr(
-            feature = "schema",
-            schemars(schema_with = "super::report::name_schema")
-        )]
+        #[cfg_attr(feature = "schema", schemars(schema_with = "name_schema"))]
         name: String,
         /// Why.
         because: String,

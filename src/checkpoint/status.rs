@@ -1,4 +1,4 @@
-//! The state of a task, in terms common to all formats.
+//! The state of a task, in terms common to all formats, and why an agent leaves one that is not done.
 
 use std::fmt;
 
@@ -46,5 +46,25 @@ impl Status {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// Why an agent stops although its task is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Interruption {
+    /// The work failed with an error or a panic. The failure is a blocker until it is resolved.
+    Failed(String),
+    /// The agent was asked to stop, for example by a signal. Nothing is wrong, so the next agent can go on at once.
+    Stopped(String),
+}
+
+impl Interruption {
+    /// The reason as text.
+    #[must_use]
+    pub fn because(&self) -> &str {
+        match self {
+            Interruption::Failed(because) | Interruption::Stopped(because) => because,
+        }
     }
 }

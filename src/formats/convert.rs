@@ -82,41 +82,34 @@ const USUAL_PHASE: &str = "implementation";
 
 /// The stamps that `held` has and `wanted` lacks.
 fn made_up(wanted: &Handoff, held: &Handoff) -> Vec<String> {
-    let of = |what: &str, stamps: &mut dyn Iterator<Item = (bool, &Option<Timestamp>)>| {
-        let stamps = stamps.filter_map(|(has_own, stamp)| stamp.as_ref().filter(|_| !has_own));
-        let stamps: Vec<&Timestamp> = stamps.collect();
-        let first = stamps.first()?;
-        Some(format!("{what} (of {}): {first}", stamps.len()))
+    let done = made_up_times(&wanted.done, &held.done, |it| (&it.text, &it.at));
+    let decided = made_up_times(&wanted.decisions, &held.decisions, |it| (&it.text, &it.at));
+    let (steps, wanted_steps) = (&held.in_progress, &wanted.in_progress);
+    let begun = made_up_times(wanted_steps, steps, |it| (&it.text, &it.started_at));
+    let all = [
+        ("time of finished steps", done),
+        ("start of steps in progress", begun),
+        ("time of decisions", decided),
+    ];
+    all.into_iter()
+        .filter_map(|(what, times)| {
+            Some(format!("{what} (of {}): {}", times.len(), times.first()?))
+        })
+        .collect()
+}
+
+/// The times in `held` of items that have none in `wanted`.
+fn made_up_times<'h, T>(
+    wanted: &[T],
+    held: &'h [T],
+    parts: fn(&T) -> (&String, &Option<Timestamp>),
+) -> Vec<&'h Timestamp> {
+    let lacks_time = |text: &String| {
+        let own = wanted.iter().map(parts).find(|(own, _)| *own == text);
+        own.is_some_and(|(_, time)| time.is_none())
     };
-    let done = held.done.iter().map(|item| {
-        let own = wanted.done.iter().find(|known| known.text == item.text);
-        (own.is_none_or(|own| own.at.is_some()), &item.at)
-    });
-    let begun = held.in_progress.iter().map(|item| {
-        let own = wanted
-            .in_progress
-            .iter()
-            .find(|known| known.text == item.text);
-        (
-            own.is_none_or(|own| own.started_at.is_some()),
-            &item.started_at,
-        )
-    });
-    let decided = held.decisions.iter().map(|item| {
-        let own = wanted
-            .decisions
-            .iter()
-            .find(|known| known.text == item.text);
-        (own.is_none_or(|own| own.at.is_some()), &item.at)
-    });
-    [
-        of("time of finished steps", &mut { done }),
-        of("start of steps in progress", &mut { begun }),
-        of("time of decisions", &mut { decided }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let made_up = held.iter().map(parts).filter(|(text, _)| lacks_time(text));
+    made_up.filter_map(|(_, time)| time.as_ref()).collect()
 }
 
 /// The values of `wanted` that `held` lacks.
@@ -165,16 +158,9 @@ fn differences(wanted: &Handoff, held: &Handoff) -> Vec<String> {
             Some(item) => {
                 let at = done.at.as_ref().filter(|at| Some(*at) != item.at.as_ref());
                 lost.extend(at.map(|at| format!("time of {}: {at}", done.text)));
-                let created = done.files_created.iter();
-                let of_step = created
-                    .filter(|file| !item.files_created.contains(file))
-                    .chain(
-                        done.files_modified
-                            .iter()
-                            .filter(|file| !item.files_modified.contains(file)),
-                    )
-                    .map(|file| format!("file of {}: {file}", done.text));
-                lost.extend(of_step);
+                let file = format!("file of {}", done.text);
+                list(&file, &done.files_created, &item.files_created, &mut lost);
+                list(&file, &done.files_modified, &item.files_modified, &mut lost);
             }
         }
     }

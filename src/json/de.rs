@@ -243,6 +243,14 @@ fn lone_surrogate() -> Failure {
     Failure::new(Code::LONE_SURROGATE, message)
 }
 
+macro_rules! integers {
+    ($($deserialize:ident $visit:ident)*) => {$(
+        fn $deserialize<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+            self.$visit(visitor)
+        }
+    )*};
+}
+
 impl<'de> Deserializer<'de> for At<'de, '_> {
     type Error = Failure;
 
@@ -258,44 +266,11 @@ impl<'de> Deserializer<'de> for At<'de, '_> {
         self.placed(result)
     }
 
-    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_i16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_i32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_integer(visitor)
-    }
-
-    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_long_integer(visitor)
-    }
-
-    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        self.visit_long_integer(visitor)
+    integers! {
+        deserialize_i8 visit_integer deserialize_i16 visit_integer deserialize_i32 visit_integer
+        deserialize_i64 visit_integer deserialize_u8 visit_integer deserialize_u16 visit_integer
+        deserialize_u32 visit_integer deserialize_u64 visit_integer
+        deserialize_i128 visit_long_integer deserialize_u128 visit_long_integer
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {

@@ -233,10 +233,7 @@ impl Diff<'_> {
         by: &[&str],
         origins: &mut [Option<usize>],
     ) {
-        let mut taken = vec![false; before.len()];
-        for position in origins.iter().flatten() {
-            taken[*position] = true;
-        }
+        let taken = taken_of(before, origins);
         let mut free = HashMap::new();
         for (position, &element) in before.iter().enumerate().rev() {
             if let (false, Some(id)) = (taken[position], id_of(self.old, element, by)) {
@@ -261,10 +258,7 @@ impl Diff<'_> {
         by: &[&str],
         origins: &mut [Option<usize>],
     ) {
-        let mut taken = vec![false; before.len()];
-        for position in origins.iter().flatten() {
-            taken[*position] = true;
-        }
+        let taken = taken_of(before, origins);
         let mut start = 0;
         while start < after.len() {
             let length = origins[start..].iter().take_while(|o| o.is_none()).count();
@@ -316,6 +310,15 @@ impl Diff<'_> {
                 counterpart.is_some_and(|counterpart| self.unchanged(member, counterpart))
             })
     }
+}
+
+/// Whether each element of `before` has a match already.
+fn taken_of(before: &[Index], origins: &[Option<usize>]) -> Vec<bool> {
+    let mut taken = vec![false; before.len()];
+    for position in origins.iter().flatten() {
+        taken[*position] = true;
+    }
+    taken
 }
 
 /// The identity of an element: the texts of its identifying members; none if one is missing.

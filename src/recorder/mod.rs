@@ -47,14 +47,12 @@ mod beat;
 mod begin;
 mod context;
 mod effects;
-mod hand_over;
 mod hold;
 #[cfg(feature = "tokio")]
 mod nonblocking;
 mod options;
 mod owner;
 mod proofs;
-mod recorded;
 mod reports;
 mod run;
 mod scope;
@@ -69,13 +67,12 @@ use hold::{Hold, Holder};
 
 pub use begin::{Found, Opened};
 pub use context::ContextAdvice;
-pub use hand_over::HandedOver;
 #[cfg(feature = "tokio")]
 pub use nonblocking::{AsyncRecorder, AsyncStep};
 pub use options::RecorderOptions;
 pub use owner::Owner;
 pub use proofs::Proved;
-pub use recorded::Recorded;
+pub use reports::HandedOver;
 pub use run::{Ran, RunError, Step};
 pub use scope::Broken;
 
@@ -115,6 +112,29 @@ pub struct Recorder<C: Checkpoint> {
     key: Key,
     options: RecorderOptions,
     state: Mutex<State>,
+}
+
+/// The result of a call: it was saved, or it changed nothing.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Recorded {
+    /// What was written, dropped and violated; [`Outcome::Unchanged`] if there was nothing to write.
+    pub saved: Saved,
+    /// Files of finished steps that are not source files and therefore are not in the checkpoint.
+    pub left_out: Vec<String>,
+    /// The step that returned to the plan because another one was started, with its note.
+    pub superseded: Option<OpenItem>,
+    /// The message that the protocol wants the agent to post after a checkpoint, such as
+    /// `@orchestrator: Task T060 progress: 65%`.
+    pub message: Option<String>,
+}
+
+impl Recorded {
+    /// Whether anything was written.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.saved.outcome != Outcome::Unchanged
+    }
 }
 
 /// The state that changes from call to call.

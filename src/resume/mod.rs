@@ -2,11 +2,8 @@
 
 #[cfg(feature = "template")]
 mod budget;
-mod contract;
 pub(crate) mod foreign;
 mod options;
-#[cfg(feature = "template")]
-mod plain;
 mod plan;
 #[cfg(feature = "template")]
 mod prompts;
@@ -19,9 +16,8 @@ use serde_json::Value;
 
 #[cfg(feature = "template")]
 pub use budget::Budget;
-pub use contract::ContractReader;
 pub use foreign::ForeignMember;
-pub use options::ResumeOptions;
+pub use options::{ContractReader, ResumeOptions};
 #[cfg(feature = "template")]
 pub use prompts::{PromptOptions, Prompts, Rendered};
 
@@ -120,7 +116,7 @@ impl Resume {
         options: &ResumeOptions,
     ) -> Resume {
         let handoff = found.handoff;
-        let criteria = contract::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
+        let criteria = options::criteria(options.contract_reader.as_ref(), &handoff, &mut plan);
         plan::complete(
             &mut plan,
             &found.staleness,
@@ -143,16 +139,14 @@ impl Resume {
         if plan.decision >= ResumeDecision::Restart {
             (plan.resume_agent, plan.new_worker) = (None, None);
         }
-        let first = |choices: [&Option<String>; 3]| choices.into_iter().flatten().next().cloned();
-        let task = first([&options.task, &found.context.task, &handoff.task]);
+        let context = &found.context;
+        let task = context.task.as_ref().or(handoff.task.as_ref());
+        let own = options.description.as_ref();
+        let description = own.or(context.description.as_ref());
         Resume {
             format: found.format,
-            task: task.unwrap_or_else(|| key.to_string()),
-            description: first([
-                &options.description,
-                &found.context.description,
-                &handoff.description,
-            ]),
+            task: task.map_or_else(|| key.to_string(), Clone::clone),
+            description: description.or(handoff.description.as_ref()).cloned(),
             plan,
             staleness: found.staleness,
             handoff,

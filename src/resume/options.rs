@@ -1,12 +1,13 @@
 //! Inputs of a resume from outside the checkpoint.
 
 use std::any::Any;
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::ContractReader;
-use crate::checkpoint::{Inputs, Key, RuleContext};
+use crate::checkpoint::{Handoff, Inputs, Key, ResumePlan, RuleContext};
 
 /// Inputs of a resume from outside the checkpoint.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +15,6 @@ use crate::checkpoint::{Inputs, Key, RuleContext};
 pub struct ResumeOptions {
     /// The project's folder, to which the checkpoint's files are relative.
     pub root: PathBuf,
-    /// The name of the task. If `None`: the store's, else the key.
-    pub(crate) task: Option<String>,
     /// The description of the task. If `None`: the store's.
     pub(crate) description: Option<String>,
     /// Further inputs of the format.
@@ -41,13 +40,6 @@ impl ResumeOptions {
             root: root.as_ref().to_path_buf(),
             ..ResumeOptions::default()
         }
-    }
-
-    /// Sets the name of the task.
-    #[must_use]
-    pub fn with_task(mut self, task: impl Into<String>) -> Self {
-        self.task = Some(task.into());
-        self
     }
 
     /// Adds a further input of the format, such as the
@@ -142,4 +134,44 @@ impl ResumeOptions {
         self.description = Some(description.into());
         self
     }
+}
+
+/// Looks up the criteria of a verification contract by the reference in a checkpoint, such as
+/// `US-003.verificationContract`.
+#[derive(Clone)]
+pub struct ContractReader(Arc<Read>);
+
+type Read = dyn Fn(&str) -> Option<Vec<String>> + Send + Sync;
+
+impl ContractReader {
+    /// Creates a reader that calls `read(reference)`: one text for each criterion, `None` if there is no such contract.
+    pub fn new(read: impl Fn(&str) -> Option<Vec<String>> + Send + Sync + 'static) -> Self {
+        ContractReader(Arc::new(read))
+    }
+}
+
+impl fmt::Debug for ContractReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContractReader")
+    }
+}
+
+/// The criteria of the contract that the checkpoint names; adds a warning if it is not found.
+pub(super) fn criteria(
+    reader: Option<&ContractReader>,
+    handoff: &Handoff,
+    plan: &mut ResumePlan,
+) -> Vec<String> {
+    let contract = handoff.verification.as_ref();
+    let reference = contract.and_then(|shown| shown.contract.as_deref());
+    let (Some(reader), Some(reference)) = (reader, reference) else {
+        return Vec::new();
+    };
+    (reader.0)(reference).unwrap_or_else(|| {
+        plan.warn(format!(
+            "The verification contract {} cannot be found; ask what success looks like.",
+            crate::shown::line(reference)
+        ));
+        Vec::new()
+    })
 }

@@ -1,14 +1,15 @@
 //! The schemas of several formats, with ids and files.
 
-use crate::quoted;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::{Contract, schema};
+use super::{schema, sorted};
 use crate::checkpoint::{Checkpoint, Error, Result, SchemaVersion};
 use crate::fsio::{self, Present};
+use crate::quoted;
 
 /// The prefix of the ids of the library's own schemas. They are names and not addresses.
 pub(crate) const BASE: &str = "urn:agent-checkpoint:";
@@ -174,6 +175,37 @@ impl Entry {
         if let Value::Object(of_type) = (self.make)() {
             members.extend(of_type);
         }
-        super::sorted::sorted(Value::Object(members))
+        sorted(Value::Object(members))
+    }
+}
+
+/// The contract of a schema: whether it describes what is read or what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Contract {
+    /// The documents that are read without a violation of shape.
+    Read,
+    /// The documents that this library writes: the same. A new text has every list, even an empty one; but a save edits
+    /// the existing text, and adds nothing that it lacks.
+    Write,
+}
+
+impl Contract {
+    /// Both contracts.
+    pub const ALL: &'static [Contract] = &[Contract::Read, Contract::Write];
+
+    /// Its name in file names and ids: `read`, `write`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Contract::Read => "read",
+            Contract::Write => "write",
+        }
+    }
+}
+
+impl fmt::Display for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

@@ -26,22 +26,19 @@
 //! Each type has two schemas, one for each [`Contract`]. Their bytes are the same on every run and with any features
 //! that other crates enable: keys are sorted, and nothing depends on an order.
 
-mod contract;
 mod list;
 mod number;
-mod sorted;
 
 use std::path::{Path, PathBuf};
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use crate::checkpoint::Shape;
-pub use contract::Contract;
 pub(crate) use list::BASE;
-pub use list::Schemas;
+pub use list::{Contract, Schemas};
 
 use crate::checkpoint::Result;
 
@@ -58,7 +55,7 @@ pub fn schema<T: JsonSchema>() -> Value {
         .with_transform(RecursiveTransform(number::in_keywords));
     // A save edits the existing text, so what is written has the same members as what is read.
     let generator = settings.for_deserialize().into_generator();
-    sorted::sorted(generator.into_root_schema_for::<T>().to_value())
+    sorted(generator.into_root_schema_for::<T>().to_value())
 }
 
 /// Writes the schemas of all formats of the library into a folder; see [`Schemas::write_all`].
@@ -68,4 +65,25 @@ pub fn schema<T: JsonSchema>() -> Value {
 /// Those of [`Schemas::write_all`].
 pub fn write_all(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     Schemas::default().write_all(folder)
+}
+
+/// Sorts members and required names. Whether serde_json keeps the order of members depends on a feature that any crate
+/// may enable, and required names come in the order of the fields.
+pub(super) fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.into_iter().collect();
+            members.sort_by(|(a, _), (b, _)| a.cmp(b));
+            let members = members.into_iter().map(|(name, value)| {
+                let mut value = sorted(value);
+                if let ("required", Value::Array(names)) = (name.as_str(), &mut value) {
+                    names.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+                }
+                (name, value)
+            });
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::Array(elements) => elements.into_iter().map(sorted).collect(),
+        scalar => scalar,
+    }
 }

@@ -3,10 +3,10 @@
 //! Every value that a template shows is data. It is [quoted](crate::shown::in_markdown) automatically, so no template
 //! can forget it.
 
-mod bounded;
 mod built_in;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use minijinja::value::{Serde, ValueKind};
@@ -19,7 +19,6 @@ use crate::checkpoint::{Error, Result};
 use crate::json::quoted_short;
 use crate::redaction::Redaction;
 use crate::shown;
-use bounded::Bounded;
 
 /// The bytes of rendered text, and the units of fuel, that every template may use. A unit of fuel is one step, or 64
 /// bytes held at once.
@@ -177,4 +176,46 @@ fn template_error(name: &str, source: &str, error: &minijinja::Error) -> Error {
         format!(", in {}", quoted_short(text.trim()))
     });
     Error::template(format!("`{name}`{line}: {kind}{detail}{shown}"))
+}
+
+/// Accepts bytes up to a bound and then refuses, so that an endless template does not fill the memory.
+pub(super) struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+    full: bool,
+}
+
+impl Bounded {
+    pub(super) fn new(most: usize) -> Self {
+        Bounded {
+            bytes: Vec::new(),
+            most,
+            full: false,
+        }
+    }
+
+    /// Whether bytes were refused.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub(super) fn into_text(self) -> String {
+        // Only complete texts were written.
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.most - self.bytes.len() {
+            self.full = true;
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

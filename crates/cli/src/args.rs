@@ -766,7 +766,7 @@ pub(crate) enum Report {
     /// Enter a phase
     Phase(Forcible<Name>),
     /// Enter a stage, by name or number
-    Stage(Forcible<Stage>),
+    Stage(Forcible<Name>),
     /// Report that the agent is at a sync point
     Sync(Forcible<Name>),
     /// Begin the task anew
@@ -948,14 +948,6 @@ pub(crate) struct To {
 /// The name of a phase or sync point.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Name {
-    /// Its name
-    #[arg(value_name = "NAME", value_parser = words)]
-    pub(crate) name: String,
-}
-
-/// A stage that is entered.
-#[derive(Debug, Serialize, clap::Args)]
-pub(crate) struct Stage {
     /// Its name
     #[arg(value_name = "NAME", value_parser = words)]
     pub(crate) name: String,

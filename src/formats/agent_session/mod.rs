@@ -28,7 +28,7 @@ pub use resume::{Worked, corrupt_plan};
 pub use status::{AgentStatus, AgentType};
 pub use take_over::{TakeOver, TakenOver, take_over};
 
-use super::fields::{self, null_is_default};
+use super::fields::{self, members, null_is_default};
 use super::steps::{each_once, said};
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
@@ -121,29 +121,20 @@ pub struct AgentCheckpoint {
     pub recovery_notes: Option<String>,
 }
 
-/// When an agent last took part in the group's coordination.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct CoordinationState {
-    /// When it last looked for messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_inbox_check: Option<Timestamp>,
-    /// The number of messages that were unread then, at least 0.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
-    pub unread_messages: Option<f64>,
-    /// When it last updated the group's overview, `EPIC_README.md`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_epic_readme_update: Option<Timestamp>,
-    /// When it last updated its own status file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_status_update: Option<Timestamp>,
+members! {
+    /// When an agent last took part in the group's coordination.
+    CoordinationState from SOURCE {
+        /// When it last looked for messages.
+        last_inbox_check: Option<Timestamp>,
+        /// The number of messages that were unread then, at least 0.
+        #[serde(serialize_with = "fields::plain")]
+        #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+        unread_messages: Option<f64>,
+        /// When it last updated the group's overview, `EPIC_README.md`.
+        last_epic_readme_update: Option<Timestamp>,
+        /// When it last updated its own status file.
+        last_status_update: Option<Timestamp>,
+    }
 }
 
 impl AgentCheckpoint {

@@ -109,10 +109,8 @@ pub struct BuildCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prd_title: Option<String>,
     /// The number of the phase, from 1; 0 before the first.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fields::plain")]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub current_phase: Option<f64>,
     /// The state of the build.
@@ -128,16 +126,12 @@ pub struct BuildCheckpoint {
     #[serde(deserialize_with = "fields::ids")]
     pub pending_workstreams: Vec<String>,
     /// Ids of the workstreams that are left out of this run; later revision.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::ids_if_any"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::ids_if_any")]
     pub dormant_workstreams: Option<Vec<String>>,
     /// The older name of the dormant workstreams.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::ids_if_any"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::ids_if_any")]
     pub skipped_workstreams: Option<Vec<String>>,
     /// What each workstream made: a list of files, or whatever the workstream left. A dormant
     /// workstream has `{"status": "dormant", "reason": …}`.
@@ -159,11 +153,9 @@ pub struct BuildCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
     /// What failed; only while the build has failed. One that is no object, such as a text, is read too.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "error::write",
-        deserialize_with = "error::read"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "error::write")]
+    #[serde(deserialize_with = "error::read")]
     pub error: Option<BuildError>,
     /// The result of the adversarial review.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,10 +203,8 @@ pub struct BuildError {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line in the file.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fields::plain")]
     pub line: Option<f64>,
     /// What the file has in a form that the members above cannot hold.
     #[serde(skip)]

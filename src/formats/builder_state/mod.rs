@@ -82,10 +82,8 @@ pub struct BuilderState {
 #[non_exhaustive]
 pub struct ActivePrd {
     /// Its id.
-    #[serde(
-        deserialize_with = "fields::id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "fields::id")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Its file, relative to the project's root.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,10 +113,8 @@ pub struct ActivePrd {
 #[non_exhaustive]
 pub struct ActiveWork {
     /// Its id: the task of the checkpoint, unless it has a `currentStory`.
-    #[serde(
-        deserialize_with = "fields::id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "fields::id")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// What it is called.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,10 +135,8 @@ pub struct ActiveWork {
 #[non_exhaustive]
 pub struct AdhocTask {
     /// Its id.
-    #[serde(
-        deserialize_with = "fields::id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "fields::id")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// What is to be done.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ pub use messages::STATUS_HEADING;
 pub(crate) use messages::TEMPLATES;
 pub use pulse::{HEARTBEAT_INTERVAL, LATE_AT, SESSION_TIMEOUT, STALLED_AT, supervisor_thresholds};
 
-use super::fields::{self, null_is_default};
+use super::fields::{self, members, null_is_default};
 use super::steps::each_once;
 #[cfg(feature = "schema")]
 use crate::checkpoint::Shape;
@@ -113,10 +113,8 @@ pub struct SitebuilderCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     /// The id of the task, such as `T060`.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::id"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::id")]
     pub task_id: Option<String>,
     /// What is to be done, in a line.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,10 +123,8 @@ pub struct SitebuilderCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
     /// How much is done, in percent: 0 to 100, and within 1 of completed by total subtasks.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fields::plain")]
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
     pub progress_percent: Option<f64>,
     /// When the task was begun.
@@ -152,10 +148,8 @@ pub struct SitebuilderCheckpoint {
     #[serde(deserialize_with = "null_is_default")]
     pub acceptance_criteria_met: BTreeMap<String, Option<bool>>,
     /// The score from each reviewing agent; `null` until it is given.
-    #[serde(
-        deserialize_with = "null_is_default",
-        serialize_with = "fields::plain_in_map"
-    )]
+    #[serde(deserialize_with = "null_is_default")]
+    #[serde(serialize_with = "fields::plain_in_map")]
     pub review_scores: BTreeMap<String, Option<f64>>,
     /// What went wrong, oldest first. A blocked task has at least one.
     #[serde(deserialize_with = "null_is_default")]
@@ -182,24 +176,18 @@ pub struct SitebuilderCheckpoint {
 #[non_exhaustive]
 pub struct Subtasks {
     /// The number of subtasks of the task, listed or not.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fields::plain")]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub total: Option<f64>,
     /// How many are finished, listed or not.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fields::plain")]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub completed: Option<f64>,
     /// How many failed, listed or not.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "fields::plain")]
     #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
     pub failed: Option<f64>,
     /// The subtasks that are listed: all, or those of interest.
@@ -215,10 +203,8 @@ pub struct Subtasks {
 #[non_exhaustive]
 pub struct Subtask {
     /// Its id, such as `post-01`.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::id"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::id")]
     pub id: Option<String>,
     /// Its state.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -244,65 +230,45 @@ impl Subtask {
     }
 }
 
-/// An error.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct TaskError {
-    /// What kind of error it is, such as `dependency_missing`.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// What happened, for a person.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// When.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timestamp: Option<Timestamp>,
-    /// Whether the task cannot go on until it is resolved.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocking: Option<bool>,
+members! {
+    /// An error.
+    TaskError from SOURCE {
+        /// What kind of error it is, such as `dependency_missing`.
+        #[serde(rename = "type")]
+        kind: Option<String>,
+        /// What happened, for a person.
+        message: Option<String>,
+        /// When.
+        timestamp: Option<Timestamp>,
+        /// Whether the task cannot go on until it is resolved.
+        blocking: Option<bool>,
+    }
 }
 
-/// Where the agent is in its material.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Context {
-    /// What was finished last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_processed: Option<String>,
-    /// Where to begin.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_to_process: Option<String>,
-    /// Other notes for the next agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub notes: Option<String>,
+members! {
+    /// Where the agent is in its material.
+    Context from SOURCE {
+        /// What was finished last.
+        last_processed: Option<String>,
+        /// Where to begin.
+        next_to_process: Option<String>,
+        /// Other notes for the next agent.
+        notes: Option<String>,
+    }
 }
 
-/// The agent's heartbeat.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(transform = Shape::new(SOURCE).null_is_absent()))]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Heartbeat {
-    /// When the agent last showed that it is alive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_beat: Option<Timestamp>,
-    /// The planned interval between heartbeats in seconds; 300 by the protocol.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "fields::plain"
-    )]
-    #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
-    pub interval_seconds: Option<f64>,
-    /// What the agent says of itself, such as `alive`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
+members! {
+    /// The agent's heartbeat.
+    Heartbeat from SOURCE {
+        /// When the agent last showed that it is alive.
+        last_beat: Option<Timestamp>,
+        /// The planned interval between heartbeats in seconds; 300 by the protocol.
+        #[serde(serialize_with = "fields::plain")]
+        #[cfg_attr(feature = "schema", schemars(range(min = 0)))]
+        interval_seconds: Option<f64>,
+        /// What the agent says of itself, such as `alive`.
+        status: Option<String>,
+    }
 }
 
 impl Checkpoint for SitebuilderCheckpoint {

@@ -127,32 +127,24 @@ pub struct StoryCheckpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
     /// The ids of the tasks that are finished, oldest first. Empty in stages 0 and 1.
-    #[serde(
-        rename = "tasksCompleted",
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::ids_if_any"
-    )]
+    #[serde(rename = "tasksCompleted")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::ids_if_any")]
     pub tasks_completed: Option<Vec<String>>,
     /// The ids of the tasks that are finished, in the later revision.
-    #[serde(
-        rename = "tasks_completed",
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::ids_if_any"
-    )]
+    #[serde(rename = "tasks_completed")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::ids_if_any")]
     pub snake_tasks_completed: Option<Vec<String>>,
     /// The ids of the tasks that are left, in order. Empty in stages 1 and 3.
-    #[serde(
-        rename = "tasksRemaining",
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::ids_if_any"
-    )]
+    #[serde(rename = "tasksRemaining")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::ids_if_any")]
     pub tasks_remaining: Option<Vec<String>>,
     /// The ids of the tasks that are left, in the later revision.
-    #[serde(
-        rename = "tasks_remaining",
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "fields::ids_if_any"
-    )]
+    #[serde(rename = "tasks_remaining")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "fields::ids_if_any")]
     pub snake_tasks_remaining: Option<Vec<String>>,
     /// What was finished last, in a sentence.
     #[serde(rename = "lastAction", skip_serializing_if = "Option::is_none")]

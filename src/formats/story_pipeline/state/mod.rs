@@ -18,18 +18,18 @@ pub(super) use place::check_place;
 pub use place::pipeline_folder;
 
 #[cfg(feature = "schema")]
-use super::schema;
+use super::schema::{self, by_story, by_story_within};
 pub(crate) use lead::VERBS;
 
 use super::guards::Counters;
 use super::{Number, layout};
-#[cfg(feature = "schema")]
-use crate::checkpoint::Shape;
 use crate::checkpoint::{
     Checkpoint, CheckpointFile, Evidence, Handoff, Inspection, ItemState, Layout, Operation,
     OperationContext, Progress, Pulse, Result, ResumePlan, RuleContext, SchemaVersion, Start,
     Status, Timestamp, open_enum,
 };
+#[cfg(feature = "schema")]
+use crate::checkpoint::{Shape, entries as named};
 use crate::formats::fields::{members, null_is_default};
 use crate::json::{Document, Identity};
 
@@ -126,38 +126,23 @@ pub struct PipelineState {
     pub last_check: Option<Timestamp>,
     /// Where each story is.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<StoryState>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<StoryState>"))]
     pub story_state: BTreeMap<String, StoryState>,
     /// The name of each story's worker.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<String>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<String>"))]
     pub worker_map: BTreeMap<String, String>,
     /// How often each story went from `FAIL` back to stage 2, at most 2 times.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story_within::<0, 2>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story_within::<0, 2>"))]
     pub quality_cycles: BTreeMap<String, Number>,
     /// How often each story was validated again after `NO-GO`, at most once.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story_within::<0, 1>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story_within::<0, 1>"))]
     pub validation_retries: BTreeMap<String, Number>,
     /// How often each story's worker was started again after a crash, at most once.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story_within::<0, 1>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story_within::<0, 1>"))]
     pub crash_count: BTreeMap<String, Number>,
     /// The ids of the stories that wait, the first one first.
     #[serde(deserialize_with = "null_is_default")]
@@ -165,20 +150,14 @@ pub struct PipelineState {
     pub priority_queue_ids: Vec<String>,
     /// The result of each stage of each story, for the report.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<StageResults>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<StageResults>"))]
     pub story_results: BTreeMap<String, StageResults>,
     /// Problems of the infrastructure, for the report.
     #[serde(deserialize_with = "null_is_default")]
     pub infra_issues: Vec<InfraIssue>,
     /// The folder of each story's worktree; every story has one.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<String>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<String>"))]
     pub worktree_map: BTreeMap<String, String>,
     /// The stories that must be done before each story.
     #[serde(deserialize_with = "entries")]
@@ -186,44 +165,29 @@ pub struct PipelineState {
     pub depends_on: BTreeMap<String, Vec<String>>,
     /// The id of each status of Linear, by the status's name; empty with tasks in files.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "crate::checkpoint::entries::<String>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "named::<String>"))]
     pub status_cache: BTreeMap<String, String>,
     /// When each stage of each story began and ended.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<StageTimes>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<StageTimes>"))]
     pub stage_timestamps: BTreeMap<String, StageTimes>,
     /// The amount of code of each story.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<GitStats>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<GitStats>"))]
     pub git_stats: BTreeMap<String, GitStats>,
     /// When the pipeline began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline_start_time: Option<Timestamp>,
     /// How ready each story was at its `GO` of stage 1, 1 to 10: stage 3 may be faster for a ready one.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story_within::<1, 10>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story_within::<1, 10>"))]
     pub readiness_scores: BTreeMap<String, Number>,
     /// The name of the team of workers, such as `pipeline-2026-02-15`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_name: Option<String>,
     /// The answers given before the pipeline began, by question; every worker's prompt contains them.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "crate::checkpoint::entries::<Value>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "named::<Value>"))]
     pub business_answers: BTreeMap<String, Value>,
     /// Where tasks are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,10 +200,7 @@ pub struct PipelineState {
     pub project_brief: Option<ProjectBrief>,
     /// What each story is about.
     #[serde(deserialize_with = "entries")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(schema_with = "schema::by_story::<StoryBrief>")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "by_story::<StoryBrief>"))]
     pub story_briefs: BTreeMap<String, StoryBrief>,
 }
 
