@@ -1,9 +1,9 @@
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{look, look_plain, refuse_strange};
-use super::{FileError, Operation, system};
+use super::{FileError, Operation, seam, system};
 
 /// A small file that is written in place and not synced, for notes with a checksum: a torn note is ignored.
 pub(crate) struct InPlace {
@@ -24,6 +24,28 @@ impl InPlace {
 
     /// Opens an existing file for reading and writing; `None` if it does not exist.
     pub(crate) fn open_present(path: &Path) -> Result<Option<Self>, FileError> {
+        Ok(Self::open_with_metadata(path)?.map(|(opened, _)| opened))
+    }
+
+    /// Writes over an existing file; `false` if there is none, or if it has another owner or wider permissions than the
+    /// file `like`.
+    pub(crate) fn write_over(path: &Path, like: &Path, bytes: &[u8]) -> Result<bool, FileError> {
+        let Some((opened, found)) = Self::open_with_metadata(path)? else {
+            return Ok(false);
+        };
+        if !look(like)?.is_some_and(|like| is_no_wider_open(&found, &like)) {
+            return Ok(false);
+        }
+        let length = bytes.len() as u64;
+        if found.len() > length {
+            let cut = seam::cut(path, length, || opened.file.set_len(length));
+            cut.map_err(FileError::on(Operation::Cut, path))?;
+        }
+        opened.write(bytes, 0)?;
+        Ok(true)
+    }
+
+    fn open_with_metadata(path: &Path) -> Result<Option<(Self, Metadata)>, FileError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         let file = match system::open_plain(&mut options, Operation::Open, path) {
@@ -31,10 +53,9 @@ impl InPlace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(FileError::io(Operation::Open, path, error)),
         };
-        Ok(look_plain(path)?.map(|_| InPlace {
-            file,
-            path: path.to_path_buf(),
-        }))
+        let path = path.to_path_buf();
+        let found = look_plain(&path)?;
+        Ok(found.map(|found| (InPlace { file, path }, found)))
     }
 
     /// Reads up to `most` bytes from the beginning in one system call.
@@ -88,5 +109,19 @@ impl InPlace {
             return Err(FileError::io(Operation::Write, &self.path, short));
         }
         Ok(())
+    }
+}
+
+fn is_no_wider_open(file: &Metadata, than: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let is_owned_alike = (file.uid(), file.gid()) == (than.uid(), than.gid());
+        is_owned_alike && file.mode() & !than.mode() & 0o777 == 0
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, than);
+        true
     }
 }

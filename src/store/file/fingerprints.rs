@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::own_file::{OwnFile, folders, of_slot};
 use crate::checkpoint::Revision;
-use crate::fsio::{Durability, FileError, Present};
+use crate::fsio::FileError;
 
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -26,9 +26,8 @@ impl FingerprintsFile {
     pub(super) fn write(&self, revision: &Revision, text: &str) -> Result<(), FileError> {
         let body = format!("{revision}\n{text}");
         let whole = format!("{}\n{body}", Revision::of(body.as_bytes()));
-        let durability = Durability::None;
-        self.0
-            .write(whole.as_bytes(), Present::Whatever, durability)
+        // What is there is that of an earlier revision, which no reader has a use for any more.
+        self.0.write_over(whole.as_bytes())
     }
 
     /// The text, if it is whole and belongs to this revision.
@@ -67,5 +66,35 @@ mod tests {
         }
         std::fs::write(file.0.path(), vec![0; whole.len()]).unwrap();
         assert_eq!(file.read(&one), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn it_is_written_over_unless_it_has_another_name_or_is_wider_open() {
+        use std::fs::{Permissions, hard_link, metadata, read_to_string, set_permissions};
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.json");
+        std::fs::write(&target, "{}").unwrap();
+        let file = FingerprintsFile::beside(&target, None);
+        let mut number = 0;
+        let mut write = |text: &str| {
+            number += 1;
+            let revision = Revision::of(&[number]);
+            file.write(&revision, text).unwrap();
+            assert_eq!(file.read(&revision).as_deref(), Some(text));
+            metadata(file.0.path()).unwrap()
+        };
+        let first = write("a text");
+        for text in ["a longer text", "short", ""] {
+            assert_eq!(write(text).ino(), first.ino(), "{text}");
+        }
+        let other_name = folder.path().join("other");
+        hard_link(file.0.path(), &other_name).unwrap();
+        let before = read_to_string(&other_name).unwrap();
+        assert_ne!(write("of one name").ino(), first.ino());
+        assert_eq!(read_to_string(&other_name).unwrap(), before);
+        set_permissions(&target, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(write("for the owner alone").mode() & 0o777, 0o600);
     }
 }

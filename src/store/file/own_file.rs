@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::checkpoint::{Error, ErrorKind, Key, Layout, Result};
-use crate::fsio::{self, Contents, Durability, FileError, Present, Replace};
+use crate::fsio::{self, Contents, Durability, FileError, InPlace, Present, Replace};
 
 /// The subfolders of our folder, each with the files of one kind.
 pub(super) mod folders {
@@ -135,6 +135,17 @@ impl OwnFile {
             .durability(durability)
             .write(bytes)
             .map(drop)
+    }
+
+    /// Writes the file in place and without a sync: for a file with a checksum, of which readers ignore a torn one.
+    ///
+    /// A rename would cost more: ext4 writes a file that was not synced to the disk when it is renamed over another,
+    /// and the next save waits for that.
+    pub(super) fn write_over(&self, bytes: &[u8]) -> Result<(), FileError> {
+        match InPlace::write_over(&self.path, &self.target, bytes) {
+            Ok(true) => Ok(()),
+            _ => self.write(bytes, Present::Whatever, Durability::None),
+        }
     }
 
     /// Removes the file.
