@@ -63,14 +63,12 @@ impl SourceFiles {
         if endings.any(|ending| path.ends_with(ending.as_str())) {
             return false;
         }
-        let mut parts = path.split(['/', '\\']).peekable();
-        while let Some(part) = parts.next() {
-            let is_folder = parts.peek().is_some();
-            if is_folder && self.left_out_folders.iter().any(|folder| folder == part) {
-                return false;
-            }
-        }
-        true
+        let Some((folders, _)) = path.rsplit_once(['/', '\\']) else {
+            return true;
+        };
+        let left_out = &self.left_out_folders;
+        let is_left_out = |part: &str| left_out.iter().any(|folder| folder == part);
+        left_out.is_empty() || !folders.split(['/', '\\']).any(is_left_out)
     }
 
     /// Splits `paths` into source files, each once, and the rest.

@@ -226,6 +226,7 @@ impl Staleness {
         let looked = look_at_all(&files, basis, tracking);
         let mut seen = HashSet::with_capacity(files.len());
         let mut judged = Judged::default();
+        judged.files.reserve(files.len());
         let (mut any_there, mut by_content) = (false, true);
         for (path, looked) in files.into_iter().zip(looked) {
             if !seen.insert(path) {
