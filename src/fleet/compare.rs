@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use super::kept::{Files, InRepository, Kept};
 use super::{Finding, PlanSummary, Row, RowState, bounded};
@@ -14,7 +15,7 @@ use crate::registry::{Format, Formats};
 // Checkpoints of one task or one agent
 
 /// A file as it is found in every checkout of a repository: its folder, its name, and the slot in a host file.
-type CheckoutFile<'r> = (&'r InRepository, &'r OsStr, &'r str);
+type CheckoutFile<'r> = (&'r Arc<InRepository>, &'r OsStr, &'r str);
 
 /// An id: the index of its project, its format, and the file name for the id.
 type Id = (usize, &'static str, String);
@@ -49,7 +50,7 @@ struct InCheckout {
 impl Copies {
     pub(super) fn of(rows: &[Row], formats: &Formats) -> Copies {
         let mut by_id: BTreeMap<Id, Holders> = BTreeMap::new();
-        let mut by_checkout: BTreeMap<CheckoutFile<'_>, Vec<InCheckout>> = BTreeMap::new();
+        let mut in_checkouts: Vec<(CheckoutFile<'_>, InCheckout)> = Vec::new();
         let kept = || kept(rows);
         let count = kept().map(|(_, _, kept)| kept.traces.len()).sum();
         let mut repeated = Repeated::new(count);
@@ -58,12 +59,12 @@ impl Copies {
             let name = row.place.file.as_ref().and_then(|file| file.file_name());
             if let (Some(folder), Some(name)) = (&kept.checkout, name) {
                 let slot = row.place.slot.as_deref().unwrap_or_default();
-                let copies = by_checkout.entry((folder, name, slot)).or_default();
-                copies.push(InCheckout {
+                let copy = InCheckout {
                     project: kept.project,
                     has_id: kept.id.is_some(),
                     row: number,
-                });
+                };
+                in_checkouts.push(((folder, name, slot), copy));
             }
             let format = row.format.and_then(|name| formats.get(name).ok());
             let (Some(id), Some(format)) = (&kept.id, format) else {
@@ -84,7 +85,7 @@ impl Copies {
         let traces = kept().flat_map(|(row, _, kept)| kept.traces.iter().map(move |it| (*it, row)));
         let traces = traces.filter(|(trace, _)| repeated.has(*trace));
         Copies {
-            of_checkouts: of_checkouts(&by_checkout, rows),
+            of_checkouts: of_checkouts(in_checkouts, rows),
             of_traces: of_traces(traces.collect(), rows),
             by_id,
         }
@@ -210,18 +211,20 @@ fn kept(rows: &[Row]) -> impl Iterator<Item = (usize, &Row, &Kept)> {
 
 /// Finds tasks in several checkouts of a repository. All but one are old, and an agent that resumes from an old one
 /// repeats steps. A task that is finished in all of them is no finding: every checkout has a copy of the file.
-fn of_checkouts(
-    by_checkout: &BTreeMap<CheckoutFile<'_>, Vec<InCheckout>>,
-    rows: &[Row],
-) -> Vec<Vec<usize>> {
-    let groups = by_checkout.values().filter_map(|copies| {
-        let group: Vec<usize> = copies.iter().map(|copy| copy.row).collect();
-        let first = copies.first()?.project;
-        // Checkpoints with ids in one project are compared by their ids.
-        let have_id = copies.iter().all(|it| it.has_id && it.project == first);
-        let is_single = copies.len() < 2 || have_id;
-        (!is_single && !are_finished(&group, rows)).then_some(group)
-    });
+fn of_checkouts(mut copies: Vec<(CheckoutFile<'_>, InCheckout)>, rows: &[Row]) -> Vec<Vec<usize>> {
+    // A scan reads a folder in this order, so most of them are sorted already.
+    copies.sort_by(|one, other| one.0.cmp(&other.0));
+    let groups = copies.chunk_by(|one, other| one.0 == other.0);
+    let groups = groups
+        .filter(|copies| copies.len() > 1)
+        .filter_map(|copies| {
+            let group: Vec<usize> = copies.iter().map(|(_, copy)| copy.row).collect();
+            let first = copies[0].1.project;
+            // Checkpoints with ids in one project are compared by their ids.
+            let mut copies = copies.iter().map(|(_, copy)| copy);
+            let have_id = copies.all(|copy| copy.has_id && copy.project == first);
+            (!have_id && !are_finished(&group, rows)).then_some(group)
+        });
     groups.collect()
 }
 
@@ -447,8 +450,6 @@ fn push_normalized(text: &mut String, path: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::Place;
     use super::*;
     use crate::checkpoint::Timestamp;

@@ -47,14 +47,17 @@ pub(super) struct Surroundings {
 impl Surroundings {
     /// The path of the claim file of a checkpoint, if there may be one.
     pub(super) fn claims_of(&self, path: &Path) -> Option<PathBuf> {
-        let mut name = path.file_name()?.to_owned();
-        name.push(".json");
+        let name = |file: &OsStr| {
+            let mut name = file.to_owned();
+            name.push(".json");
+            name
+        };
         beside(path, CLAIMS_FOLDER, name, self.claims.as_ref())
     }
 
     /// The path of the ledger of a file, or of a slot of a host file, if there may be one.
     pub(super) fn ledger_of(&self, path: &Path, slot: Option<&str>) -> Option<PathBuf> {
-        let name = ledger_name(path.file_name()?, slot);
+        let name = |file: &OsStr| ledger_name(file, slot);
         beside(path, LEDGER_FOLDER, name, self.ledgers.as_ref())
     }
 
@@ -72,9 +75,13 @@ impl Surroundings {
 fn beside(
     path: &Path,
     folder: &str,
-    name: OsString,
+    name: impl FnOnce(&OsStr) -> OsString,
     there: Option<&BTreeSet<OsString>>,
 ) -> Option<PathBuf> {
+    if there.is_some_and(BTreeSet::is_empty) {
+        return None;
+    }
+    let name = name(path.file_name()?);
     let is_there = there.is_none_or(|all| all.contains(&name));
     let own = || fsio::parent_of(path).join(fsio::OWN_FOLDER);
     is_there.then(|| own().join(folder).join(name))

@@ -18,7 +18,6 @@ use crate::registry::Format;
 use crate::store::FileOptions;
 
 /// The rows of an earlier scan, by file or by key.
-#[derive(Default)]
 pub(super) struct Before<'f> {
     pub(super) files: HashMap<&'f OsStr, &'f Row>,
     /// By the index of the store among the sources, and the key.
@@ -27,7 +26,10 @@ pub(super) struct Before<'f> {
 
 impl<'f> Before<'f> {
     pub(super) fn of(fleet: &'f Fleet) -> Before<'f> {
-        let mut before = Before::default();
+        let mut before = Before {
+            files: HashMap::with_capacity(fleet.rows.len()),
+            keys: HashMap::new(),
+        };
         for row in &fleet.rows {
             let Some(kept) = row.kept.as_ref().filter(|kept| kept.again.is_some()) else {
                 continue;
@@ -166,6 +168,9 @@ impl<'o> Scan<'o> {
 
 /// The planned tasks without a row.
 fn not_started(rows: &[Row], planned: &[Planned]) -> Vec<Row> {
+    if planned.is_empty() {
+        return Vec::new();
+    }
     let begun = rows
         .iter()
         .filter_map(|row| Some((row.task.as_deref()?, row.agent.as_deref())));
