@@ -7,7 +7,7 @@ use agent_checkpoint::formats::AnyCheckpoints;
 use agent_checkpoint::formats::CheckpointFile;
 use agent_checkpoint::formats::builder_state::{Slot, SlotPlace};
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::formats::{Archive, FileRole, Format};
+use agent_checkpoint::formats::{Archive, FileRole, Format, Inputs};
 use agent_checkpoint::json::Document;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{
@@ -15,15 +15,15 @@ use agent_checkpoint::store::{
     RecoverOptions, Recovery, read_document,
 };
 use agent_checkpoint::{
-    CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction,
+    CheckpointStoreExt, Checkpoints, Error, ErrorKind, FixedClock, Key, Redaction, Report,
 };
 
 use chrono::{DateTime, Utc};
 
-use crate::args::Global;
 use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::inputs;
 use crate::named::{
     Named, NamedKey, is_folder, named_link, needs_host_file, newest_good, shell_word,
@@ -373,6 +373,20 @@ impl Target {
         global: &'a Global,
     ) -> CheckpointFile<'a> {
         CheckpointFile::new(&self.file, read).in_project(&global.root)
+    }
+
+    /// The context that comes from files beside the checkpoint, unless an option gives it.
+    pub(crate) fn inputs_beside(
+        &self,
+        report: Option<&Report>,
+        global: &Global,
+    ) -> Result<Inputs, Failure> {
+        if !self.is_in_file() {
+            return Ok(Inputs::default());
+        }
+        let read = inputs::reader(global);
+        let file = self.as_file(&read, global);
+        Ok(self.format.inputs_beside(&file, report)?)
     }
 
     /// Archives the checkpoint and returns where: see [`FileStore::archive`]. In a store without files the archive is a

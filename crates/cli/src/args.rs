@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_checkpoint::formats::builder_state::Slot;
-use agent_checkpoint::formats::{Formats, Given};
-use agent_checkpoint::{ContextUse, Fence, Timestamp, is_blank};
+use agent_checkpoint::ContextUse;
+use agent_checkpoint::formats::Formats;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -14,8 +13,10 @@ use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::failure::Failure;
+pub(crate) use crate::global::Global;
+use crate::global::{time, words};
 use crate::output::Outcome;
-use crate::settings::{self, Origin, Setting, variable};
+use crate::settings;
 use crate::verbs::{Action, Ask, Decide, Once, Prove, Settle, hook};
 use crate::{help, inputs};
 
@@ -58,89 +59,6 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) verb: Verb,
-}
-
-/// The options that every verb takes, before or after it.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Options of all verbs")]
-pub(crate) struct Global {
-    /// Print JSON, for programs
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// The format of the file, instead of detecting it
-    #[arg(long, global = true, value_name = "F")]
-    pub(crate) format: Option<String>,
-    /// A folder of checkpoint files or a database, sqlite:PATH, postgres://HOST/DATABASE or s3://BUCKET/PREFIX (each
-    /// with --key), one checkpoint file, or a builder-state host file
-    #[arg(long, global = true, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
-    /// Let a report overwrite values that could not be read; they are kept in the dropped log
-    #[arg(long, global = true)]
-    pub(crate) allow_loss: bool,
-    /// The checkpoint in a folder or a database: a task or agent id
-    #[arg(long, global = true, value_name = "K")]
-    pub(crate) key: Option<String>,
-    /// The checkpoint in a builder-state host file: active, adhoc:ID or top [default: the only one there]
-    #[arg(long, global = true, value_name = "SLOT", value_parser = slot)]
-    pub(crate) slot: Option<Slot>,
-    /// The project's folder, to which tracked files are relative
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
-    pub(crate) root: PathBuf,
-    /// Use this RFC 3339 time as the present time, also for stamps
-    #[arg(long, global = true, value_name = "T", value_parser = time)]
-    pub(crate) now: Option<DateTime<Utc>>,
-    /// The writing agent
-    #[arg(long, global = true, value_name = "A", value_parser = words)]
-    pub(crate) agent: Option<String>,
-    /// The session that is writing
-    #[arg(long, global = true, value_name = "S", value_parser = words)]
-    pub(crate) session: Option<String>,
-    /// The fence of your claim, as `ckpt claim` printed it; required for every change while a claim is valid
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) fence: Option<Fence>,
-    /// Print text that looks like a secret, instead of a mark such as [redacted: github-token]
-    #[arg(long, global = true)]
-    pub(crate) show_secrets: bool,
-    /// Remove text that looks like a secret from what a report writes
-    #[arg(long, global = true)]
-    pub(crate) redact: bool,
-    /// The largest file or document that is read, in bytes
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, default_value_t = 16 * 1024 * 1024)]
-    pub(crate) max_bytes: u64,
-    /// Print nothing but errors
-    #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
-    /// Exit with 0 instead of 1 when there are findings; errors keep their codes
-    #[arg(long, global = true)]
-    pub(crate) exit_zero: bool,
-    /// The origin of each value.
-    #[arg(skip)]
-    pub(crate) settings: Vec<Setting>,
-    /// The formats that this program knows.
-    #[arg(skip)]
-    pub(crate) formats: Formats,
-    /// The values of the formats' own options.
-    #[arg(skip)]
-    pub(crate) given: Given,
-    /// How long a save waits for the lock of a file, if not the default time.
-    #[arg(skip)]
-    pub(crate) lock_timeout: Option<Duration>,
-}
-
-impl Global {
-    /// The origin of a setting's value.
-    pub(crate) fn origin(&self, name: &str) -> &Origin {
-        let setting = self.settings.iter().find(|setting| setting.name == name);
-        setting.map_or(&Origin::Default, |setting| &setting.origin)
-    }
-
-    /// The name of the option or variable that gave a setting its value, for the advice to omit it.
-    pub(crate) fn source(&self, name: &str) -> String {
-        match self.origin(name) {
-            Origin::Variable => variable(name),
-            _ => format!("--{name}"),
-        }
-    }
 }
 
 /// The verb of the command line.
@@ -607,6 +525,19 @@ impl Verb {
             Verb::Status(how) => Some(&mut how.scope),
             Verb::HtmlReport(how) => Some(&mut how.scope),
             _ => None,
+        }
+    }
+
+    /// The FILE arguments of a verb that only reads them, each of which may be standard input.
+    pub(crate) fn read_files(&mut self) -> Vec<&mut PathBuf> {
+        match self {
+            Verb::Detect { files } | Verb::Validate { files, .. } => files.iter_mut().collect(),
+            Verb::Show { file }
+            | Verb::Revision { file }
+            | Verb::Stale { file }
+            | Verb::Resume { file, .. }
+            | Verb::Convert { file, .. } => file.iter_mut().collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -1180,16 +1111,6 @@ pub(crate) struct GateFail {
     pub(crate) line: Option<u32>,
 }
 
-/// Accepts a text that is not blank, so that an unset shell variable does not become a step. The name of a planned step
-/// is not checked here: it is looked up in the plan and may be as empty as that step is.
-pub(crate) fn words(text: &str) -> Result<String, String> {
-    if is_blank(text) {
-        Err("it is empty; say it in a few words".to_owned())
-    } else {
-        Ok(text.to_owned())
-    }
-}
-
 fn used(text: &str) -> Result<ContextUse, String> {
     let used = text.trim().parse().ok().and_then(ContextUse::new);
     used.ok_or_else(|| "a part of the context is a fraction, such as 0.78 for 78 %".to_owned())
@@ -1214,22 +1135,6 @@ fn pause(text: &str) -> Result<Duration, String> {
         true => Err("give a time to wait, such as 2s".to_owned()),
         false => Ok(time),
     }
-}
-
-pub(crate) fn worked(text: &str) -> Result<TimeDelta, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    TimeDelta::from_std(time).map_err(|error| error.to_string())
-}
-
-fn slot(text: &str) -> Result<Slot, String> {
-    text.parse()
-        .map_err(|_| "a slot is `active`, `adhoc:ID` or `top`".to_owned())
-}
-
-fn time(text: &str) -> Result<DateTime<Utc>, String> {
-    let time = Timestamp::parse(text).time();
-    time.map(|time| time.to_utc())
-        .ok_or_else(|| "a time is RFC 3339 with a zone, such as 2026-03-02T08:05:00Z".to_owned())
 }
 
 /// The command, with the arguments that these formats add.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_checkpoint::store::CheckpointStore;
 
-use crate::args::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 
 /// What a verb will do with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

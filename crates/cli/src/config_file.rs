@@ -169,7 +169,7 @@ impl ConfigFile {
                 "{} is outside of the repository of this file; name it with --{name}{}",
                 shown(Path::new(&member.text)).display(),
                 match member.name {
-                    "store" | "root" => format!(" or {}", crate::settings::variable(member.name)),
+                    "store" | "root" => format!(" or {}", crate::global::variable(member.name)),
                     _ => String::new(),
                 },
                 name = member.name,

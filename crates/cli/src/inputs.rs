@@ -2,18 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use agent_checkpoint::Error;
 use agent_checkpoint::formats::{
     CheckpointFile, Format, Formats, Given, GivenValue, Input, InputKind, Inputs, OwnVerb,
 };
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::read_document;
-use agent_checkpoint::{Error, Report};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::address::Target;
-use crate::args::{Global, words, worked};
 use crate::failure::Failure;
+use crate::global::{Global, words, worked};
 use crate::output::Outcome;
 
 /// An option of a verb, and the formats that have it.
@@ -186,21 +185,6 @@ pub(crate) fn of_file(
         ));
     }
     Ok(inputs)
-}
-
-/// The context that comes from files beside the checkpoint, unless an option gives it.
-pub(crate) fn beside(
-    target: &Target,
-    report: Option<&Report>,
-    global: &Global,
-) -> Result<Inputs, Failure> {
-    if !target.is_in_file() {
-        return Ok(Inputs::default());
-    }
-    let read = reader(global);
-    Ok(target
-        .format
-        .inputs_beside(&target.as_file(&read, global), report)?)
 }
 
 fn takes_given(format: &Format, global: &Global) -> bool {

@@ -11,11 +11,13 @@
 //! ```
 
 mod address;
+mod advice;
 mod args;
 mod backend;
 mod config_file;
 mod exit;
 mod failure;
+mod global;
 mod help;
 mod inputs;
 mod named;

@@ -8,9 +8,9 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{CheckpointStore, EntryId, FileOptions, FileStore, HistoryEntry};
 use agent_checkpoint::{CheckpointStoreExt, Error, ErrorKind, Key, quoted};
 
-use crate::args::Global;
 use crate::backend::{self, Access, is_address, shown};
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::read;
 
 /// What FILE or `--store` names.

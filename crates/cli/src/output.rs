@@ -165,6 +165,50 @@ impl From<Failure> for Outcome {
     }
 }
 
+/// A failure as `--json` prints it.
+#[derive(Serialize)]
+struct Report<'f> {
+    code: &'f str,
+    message: String,
+    file: Option<String>,
+    key: Option<&'f str>,
+    /// The advice, which is the last part of the message.
+    next: Option<String>,
+}
+
+impl Failure {
+    /// The failure as one JSON object.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let message = one_line(&self.message);
+        // "nothing was written" describes what happened, not the next step.
+        let advice = message.strip_suffix("; nothing was written");
+        let next = last_part(advice.unwrap_or(&message)).map(str::to_owned);
+        serde_json::json!({ "error": Report {
+            code: self.code,
+            file: self.file.as_ref().map(|file| file.display().to_string()),
+            key: self.key.as_deref(),
+            next,
+            message,
+        } })
+    }
+}
+
+/// The text after the last `; ` of a message, outside of quotes.
+fn last_part(message: &str) -> Option<&str> {
+    let (mut quote, mut is_escaped, mut next) = (None, false, None);
+    for (at, char) in message.char_indices() {
+        match (quote, char) {
+            _ if is_escaped => {}
+            (None, '"' | '`') => quote = Some(char),
+            (Some(open), _) if open == char => quote = None,
+            (None, ';') => next = message[at + 1..].strip_prefix(' ').or(next),
+            _ => {}
+        }
+        is_escaped = quote == Some('"') && char == '\\' && !is_escaped;
+    }
+    next
+}
+
 /// A text as one line, without control characters.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -341,5 +385,17 @@ mod tests {
         let mut outcome = Outcome::new();
         outcome.warn("files:\n- a\n- b");
         assert_eq!(outcome.notes, ["warning: files:\n  - a\n  - b"]);
+    }
+
+    #[test]
+    fn what_is_to_be_done_is_no_part_of_a_quote() {
+        let next = |message: &str| last_part(message).map(str::to_owned);
+        assert_eq!(next("a; b; c"), Some("c".to_owned()));
+        assert_eq!(next(r#"a; no step "x\"; y"; z"#), Some("z".to_owned()));
+        assert_eq!(
+            next(r#"a; it has only "x; y""#),
+            Some(r#"it has only "x; y""#.to_owned())
+        );
+        assert_eq!(next(r#"no step is called "x; y""#), None);
     }
 }

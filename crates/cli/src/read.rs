@@ -7,9 +7,9 @@ use agent_checkpoint::json::{self, Document};
 use agent_checkpoint::store::{read_document, read_file};
 use agent_checkpoint::{Error, ErrorKind};
 
-use crate::args::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::stdin;
 
 /// The document of a file, or `None` if there is no file.

@@ -9,35 +9,12 @@ use agent_checkpoint::Fence;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::args::{Global, Line, Verb, words};
+use crate::args::{Line, Verb};
 use crate::backend::{is_address, shown};
 use crate::config_file::{ConfigFile, Member};
 use crate::failure::Failure;
+use crate::global::{Global, Origin, Setting, variable, words};
 use crate::named::{is_folder, real};
-use crate::verbs::is_assignment;
-
-/// A setting, its value as it may be printed, and the origin of the value.
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) name: &'static str,
-    pub(crate) value: Option<String>,
-    pub(crate) origin: Origin,
-}
-
-/// The origin of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    Flag,
-    Variable,
-    /// The file and the line.
-    File(String),
-    Default,
-}
-
-/// The environment variable of a setting.
-pub(crate) fn variable(name: &str) -> String {
-    format!("CKPT_{}", name.to_uppercase())
-}
 
 /// The value of a setting's environment variable; an empty one counts as unset.
 pub(crate) fn environment(name: &str) -> Option<OsString> {
@@ -340,4 +317,9 @@ fn is_of_another(file: Option<&Path>, global: &Global) -> bool {
         (None, Some(_)) => false,
     };
     is_elsewhere || differs("key", global.key.as_deref().map(OsStr::new))
+}
+
+/// Whether a word looks like an assignment and not like a file.
+pub(crate) fn is_assignment(word: &str) -> bool {
+    word.starts_with(['/', '=']) && word.contains('=')
 }

@@ -4,7 +4,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::args::Verb;
 use crate::failure::Failure;
 use crate::output::Outcome;
 
@@ -39,25 +38,13 @@ pub(crate) struct AsFile {
 }
 
 impl AsFile {
-    /// Reads standard input if the command line names it, and gives the verb the temporary file instead.
-    pub(crate) fn take(verb: &mut Verb, max_bytes: u64) -> Result<Option<AsFile>, Failure> {
-        let is_named = |file: &PathBuf| is_named(file);
-        let mut named: Vec<&mut PathBuf> = match verb {
-            Verb::Detect { files } | Verb::Validate { files, .. } => {
-                files.iter_mut().filter(|file| is_named(file)).collect()
-            }
-            Verb::Show { file }
-            | Verb::Revision { file }
-            | Verb::Stale { file }
-            | Verb::Resume { file, .. }
-            | Verb::Convert { file, .. } => file
-                .as_mut()
-                .filter(|file| is_named(file))
-                .into_iter()
-                .collect(),
-            _ => Vec::new(),
-        };
-        if named.is_empty() {
+    /// Reads standard input if one of these files is it, and names the temporary file in its place.
+    pub(crate) fn take(
+        mut files: Vec<&mut PathBuf>,
+        max_bytes: u64,
+    ) -> Result<Option<AsFile>, Failure> {
+        files.retain(|file| is_named(file));
+        if files.is_empty() {
             return Ok(None);
         }
         let bytes = read(max_bytes)?;
@@ -69,8 +56,8 @@ impl AsFile {
         let folder = tempfile::tempdir().map_err(failed)?;
         let input = AsFile { folder };
         std::fs::write(input.path(), bytes).map_err(failed)?;
-        for file in &mut named {
-            **file = input.path();
+        for file in files {
+            *file = input.path();
         }
         Ok(Some(input))
     }

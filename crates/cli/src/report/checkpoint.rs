@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Style, age, count, violation};
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::output::{Outcome, one_line};
 use crate::verbs::{approvals, effects, prove};
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{count, violation};
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::output::Outcome;
 
 /// Reports a save: one line per change for a person, or everything as JSON. Dropped items and new violations go to

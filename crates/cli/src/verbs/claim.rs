@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use super::{effects, now};
 use crate::address::Target;
-use crate::args::Global;
 use crate::backend::{is_address, shown as shown_place};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::{Global, Origin, variable};
 use crate::named::shell_word;
 use crate::output::{Outcome, harmless};
-use crate::settings::{Origin, environment, variable};
+use crate::settings::environment;
 
 /// How a task is claimed.
 pub(super) struct How {

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::global::{Global, Origin, variable};
 use crate::output::{Outcome, harmless};
 use crate::report::{Style, lines};
-use crate::settings::{Origin, variable};
 
 #[derive(Serialize)]
 struct Line<'s> {

@@ -55,7 +55,6 @@ pub(crate) use approvals::{Action, Ask, Decide};
 pub(crate) use effects::Settle;
 pub(crate) use once::{Once, refused_words, wait_and_run};
 pub(crate) use prove::Prove;
-pub(crate) use set::is_assignment;
 
 /// Runs the command line.
 pub(crate) fn run(line: Line) -> Outcome {
@@ -71,7 +70,7 @@ pub(crate) fn run(line: Line) -> Outcome {
             return finish(outcome, How::of(&global));
         }
     };
-    let input = stdin::AsFile::take(&mut args.verb, args.global.max_bytes);
+    let input = stdin::AsFile::take(args.verb.read_files(), args.global.max_bytes);
     let how = How::of(&args.global);
     let (input, mut outcome) = match input {
         Ok(input) => {
@@ -126,7 +125,7 @@ fn settle(global: &Global) {
     if global.quiet {
         crate::output::keep_quiet();
     }
-    crate::failure::advise_for(global);
+    crate::advice::advise_for(global);
 }
 
 fn run_on(args: Args, is_stdin: bool) -> Outcome {

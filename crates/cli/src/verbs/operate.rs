@@ -244,7 +244,7 @@ pub(super) fn change(
     )?;
     for report in reports {
         if taken.is_empty() {
-            taken = inputs::beside(target, Some(report), global)?;
+            taken = target.inputs_beside(Some(report), global)?;
         }
     }
     let reported = apply(target, reports, &taken, global)?;

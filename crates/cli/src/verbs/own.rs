@@ -4,14 +4,13 @@ use agent_checkpoint::formats::{Given, OwnVerb, VerbCall};
 use serde_json::json;
 
 use crate::address::Target;
-use crate::args::Global;
 use crate::backend::is_address;
 use crate::failure::Failure;
+use crate::global::{Global, Origin};
 use crate::inputs;
 use crate::named::is_folder;
 use crate::output::Outcome;
 use crate::report::saved;
-use crate::settings::Origin;
 
 /// Runs a verb that only one format has.
 pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {

@@ -160,7 +160,7 @@ pub(super) fn judge(
         outcome,
     )?;
     if inputs.is_empty() {
-        match inputs::beside(target, None, global) {
+        match target.inputs_beside(None, global) {
             Ok(beside) => inputs = beside,
             Err(failure) => {
                 outcome.warn(format!("{}; nothing of it is heeded", failure.message));

@@ -195,11 +195,6 @@ fn parse(words: &[String], global: &Global) -> Result<(Named, Vec<Assignment>), 
 /// How many characters of a value an error quotes.
 const MOST_SHOWN: usize = 80;
 
-/// Whether a word looks like an assignment and not like a file.
-pub(crate) fn is_assignment(word: &str) -> bool {
-    word.starts_with(['/', '=']) && word.contains('=')
-}
-
 fn assignment(word: &str) -> Result<Assignment, Failure> {
     let Some((pointer, value)) = word.split_once('=') else {
         return Err(Failure::new(format!(
