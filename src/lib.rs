@@ -17,31 +17,24 @@
 //! # A first look
 //!
 //! ```
-//! use agent_checkpoint::formats::task::TaskCheckpoint;
-//! use agent_checkpoint::resume::ResumeOptions;
-//! use agent_checkpoint::store::FileStore;
-//! use agent_checkpoint::{
-//!     Checkpoint, CheckpointStoreExt, Key, Operation, OperationContext, StepDone,
-//! };
+//! use agent_checkpoint::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let project = folder.path();
-//! let store = FileStore::open(project.join("checkpoints"));
-//! let tasks = store.checkpoints::<TaskCheckpoint>();
+//! let tasks = FileStore::open(project.join("checkpoints")).checkpoints::<TaskCheckpoint>();
 //! let key = Key::new("US-003")?;
-//! let now = chrono::Utc::now();
+//! let plan = TaskCheckpoint::begin("ui-dev", ["Wire toggle", "Test it"], tasks.now());
 //!
-//! // The first agent begins, works, and is killed at any point after a save.
-//! let plan = ["Wire toggle", "Test it"];
-//! tasks.create(&key, &TaskCheckpoint::begin("ui-dev", plan, now))?;
-//! let context = OperationContext::at(now);
-//! tasks.try_update(&key, |task| {
-//!     task.apply(&Operation::StepStart { text: "Wire toggle".into() }, &context)?;
-//!     task.apply(&StepDone::new("Wired toggle to context").into(), &context)
-//! })?;
+//! // An agent begins the task. Each step is saved before the next one begins.
+//! let options = RecorderOptions::new("ui-dev");
+//! let failed = Recorder::run(&tasks, &key, options, &plan, |step| match step.text() {
+//!     "Test it" => Err("the context is full"),
+//!     _ => Ok(StepDone::current().with_created("src/toggle.tsx")),
+//! });
+//! assert!(failed.is_err());
 //!
-//! // Another agent carries on.
+//! // Another agent finds out what was done and what is left, and a prompt for its model.
 //! let resume = tasks.resume(&key, &ResumeOptions::new(project))?;
 //! assert_eq!(resume.plan.start_at.as_deref(), Some("Test it"));
 //! # #[cfg(feature = "template")]
