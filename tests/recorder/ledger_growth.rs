@@ -169,6 +169,10 @@ fn an_effect_reads_as_many_lines_behind_a_thousand_as_behind_ten() {
     assert!(lines_behind(&whole, 100) >= 2 * 2 * 100);
 }
 
+/// Opens a store.
+#[cfg(target_os = "linux")]
+type Open<'o> = &'o dyn Fn() -> Box<dyn CheckpointStore>;
+
 /// How many bytes this thread has read.
 #[cfg(target_os = "linux")]
 fn bytes_read() -> u64 {
@@ -179,11 +183,7 @@ fn bytes_read() -> u64 {
 
 /// How many bytes the effect behind so many others reads, in a process that goes on and in one that begins.
 #[cfg(target_os = "linux")]
-fn bytes_behind(
-    store: &dyn Fn() -> Box<dyn CheckpointStore>,
-    key: &Key,
-    effects: std::ops::Range<usize>,
-) -> [u64; 2] {
+fn bytes_behind(store: Open<'_>, key: &Key, effects: std::ops::Range<usize>) -> [u64; 2] {
     let ledger = Ledger::new(store().into(), key, "dev");
     let next = effects.end;
     effects.for_each(|number| bring_about(&ledger, number));
@@ -214,11 +214,10 @@ fn an_effect_reads_as_many_bytes_behind_many_as_behind_ten() {
     let host =
         || Box::new(BuilderStateStore::with_options(&path, quick())) as Box<dyn CheckpointStore>;
     let slot = host().list(&Query::all()).unwrap().entries[0].key.clone();
-    let stores: [(&dyn Fn() -> Box<dyn CheckpointStore>, Key); 2] =
-        [(&files, key("a")), (&host, slot)];
+    let stores: [(Open<'_>, Key); 2] = [(&files, key("a")), (&host, slot)];
     for (store, key) in stores {
-        let [few, _] = bytes_behind(&store, &key, 0..10);
-        let [many, anew] = bytes_behind(&store, &key, 20..320);
+        let [few, _] = bytes_behind(store, &key, 0..10);
+        let [many, anew] = bytes_behind(store, &key, 20..320);
         assert!(
             many < few + 100,
             "{few} bytes behind 10, and {many} behind 300"
