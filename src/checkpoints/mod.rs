@@ -18,7 +18,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use crate::checkpoint::{Archive, Clock, Fence, Key, Limits, SystemClock};
-use crate::ledger::Ledger;
+use crate::ledger::{KnownLedgers, Ledger};
 use crate::redaction::Redaction;
 use crate::staleness::Tracking;
 use crate::store::CheckpointStore;
@@ -79,6 +79,7 @@ pub struct Checkpoints<C> {
     tracking: Option<Tracking>,
     keeps_fingerprints: bool,
     archive: Option<Archive>,
+    ledgers: KnownLedgers,
     format: std::marker::PhantomData<fn() -> C>,
 }
 
@@ -114,6 +115,7 @@ impl<C> Checkpoints<C> {
             tracking: None,
             keeps_fingerprints: false,
             archive: None,
+            ledgers: KnownLedgers::default(),
             format: std::marker::PhantomData,
         }
     }
@@ -216,6 +218,7 @@ impl<C> Checkpoints<C> {
         Ledger::new(Arc::clone(&self.store), key, by)
             .fenced(self.fence)
             .with_clock(Arc::clone(&self.clock))
+            .knowing(&self.ledgers)
     }
 
     /// The same settings for checkpoints of another format.
@@ -230,6 +233,7 @@ impl<C> Checkpoints<C> {
             tracking: self.tracking.clone(),
             keeps_fingerprints: self.keeps_fingerprints,
             archive: self.archive,
+            ledgers: self.ledgers.clone(),
             format: std::marker::PhantomData,
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Checkpoints;
 use crate::checkpoint::{Checkpoint, Claim, DoneItem, Handoff, Key, Result};
 use crate::ledger::{
-    LedgerState, Proof, ProofRecord, ProofRunner, Proofs, StoredProof, require_item,
+    EndedProof, LedgerState, Proof, ProofRecord, ProofRunner, Proofs, require_item,
 };
 use crate::staleness::Tracking;
 
@@ -53,8 +53,8 @@ impl<C: Checkpoint> Checkpoints<C> {
                 .map_err(|error| error.with_key(key))?;
         }
         let ledger = self.ledger(key, by);
-        ledger.state()?;
-        let proof = self.run_proof(key, of, proof, root.as_ref(), run)?;
+        let earlier = ledger.state()?.proofs;
+        let proof = self.run_proof(key, of, (proof, &earlier), root.as_ref(), run)?;
         ledger.record_proof(&proof)
     }
 
@@ -74,15 +74,15 @@ impl<C: Checkpoint> Checkpoints<C> {
         Ok(crate::ledger::reports(proof, item, &handoff, C::OPERATIONS))
     }
 
-    /// Runs a proof without recording it.
+    /// Runs a proof without recording it. `earlier` are the recorded proofs of the task.
     pub(crate) fn run_proof(
         &self,
         key: &Key,
         of: &[String],
-        proof: &Proof,
+        (proof, earlier): (&Proof, &[ProofRecord]),
         root: &Path,
         run: &mut ProofRunner<'_>,
-    ) -> Result<StoredProof> {
+    ) -> Result<EndedProof> {
         let handoff = self.get(key)?.checkpoint.handoff();
         let tracking = self.ground(key, root)?;
         let at = |error: crate::Error| error.with_key(key);
@@ -92,15 +92,15 @@ impl<C: Checkpoint> Checkpoints<C> {
             .collect();
         if !unknown.is_empty() {
             // Work that was finished long ago and dropped may be proven again.
-            let earlier = self.earlier(key)?;
+            let long_ago = self.earlier(key)?;
             for (item, error) in unknown {
-                if !earlier.iter().any(|step| step.text == *item) {
+                if !long_ago.iter().any(|step| step.text == *item) {
                     return Err(at(error));
                 }
             }
         }
         proof
-            .run(of, &handoff.files, &tracking, self.now(), run)
+            .run(of, (&handoff.files, earlier), &tracking, self.now(), run)
             .map_err(at)
     }
 
@@ -113,6 +113,9 @@ impl<C: Checkpoint> Checkpoints<C> {
         let tracking = self.tracking.clone().unwrap_or_else(|| Tracking::new(root));
         let mut tracking =
             tracking.of_checkpoint(self.store.beside().document_file(key), C::layout());
+        if !self.store.capabilities().embedded {
+            tracking = tracking.in_store();
+        }
         tracking.root = root.to_path_buf();
         Ok(tracking)
     }

@@ -8,6 +8,9 @@ use super::{Durability, FileError, Operation, Present, Replace, known_synced, sy
 /// The name of the hidden folder for our own files, such as locks and history.
 pub(crate) const OWN_FOLDER: &str = ".agent-checkpoint";
 
+/// The folder in it that holds the locks.
+pub(crate) const LOCKS_FOLDER: &str = "locks";
+
 /// Creates a folder and its missing parents. In our own folder it also writes what [`ignore`] writes.
 ///
 /// # Durability

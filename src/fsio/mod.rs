@@ -38,7 +38,9 @@ pub mod unsynced;
 
 pub(crate) use append::{append, cut_back};
 pub(crate) use error::FileError;
-pub(crate) use folder::{OWN_FOLDER, create_folder, create_folder_durably, ignore, own_folder};
+pub(crate) use folder::{
+    LOCKS_FOLDER, OWN_FOLDER, create_folder, create_folder_durably, ignore, own_folder,
+};
 pub(crate) use folder_handle::sync_folder;
 pub(crate) use hard_link::{copy, link};
 pub(crate) use in_place::InPlace;
@@ -46,7 +48,8 @@ pub(crate) use known_synced::{ends_synced, inode_text, lasts, note as trust, not
 pub(crate) use list::{list, names};
 pub(crate) use lock::{Lock, pid_of};
 pub(crate) use read::{
-    Contents, LOOKS, SECOND_LOOK, is_at_rest, read_end, read_limited, read_own, read_plain, unread,
+    Contents, LOOKS, SECOND_LOOK, is_at_rest, read_end, read_limited, read_own, read_part,
+    read_plain, unread,
 };
 pub(crate) use remove::{remove, remove_same};
 pub(crate) use rename::rename_new;

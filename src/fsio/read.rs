@@ -1,5 +1,6 @@
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -160,6 +161,34 @@ pub(crate) fn read_end(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileE
         Read::by_ref(&mut file).take(length).read_to_end(&mut bytes)
     };
     system::read(path, &mut read).map_err(FileError::on(Operation::Read, path))?;
+    Ok(Some(bytes))
+}
+
+/// These bytes of a file of our own; none where it is not there, or no longer of this stamp.
+///
+/// # Errors
+///
+/// As [`read_own`].
+pub(crate) fn read_part(
+    path: &Path,
+    part: Range<u64>,
+    stamp: &FileStamp,
+) -> Result<Option<Vec<u8>>, FileError> {
+    let Some(mut file) = open_own(path)? else {
+        return Ok(None);
+    };
+    let found =
+        system::metadata_of(&file, path).map_err(FileError::on(Operation::Inspect, path))?;
+    if FileStamp::of(&found) != *stamp {
+        return Ok(None);
+    }
+    let length = part.end.saturating_sub(part.start);
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    let read = || {
+        file.seek(SeekFrom::Start(part.start))?;
+        Read::by_ref(&mut file).take(length).read_to_end(&mut bytes)
+    };
+    system::read(path, read).map_err(FileError::on(Operation::Read, path))?;
     Ok(Some(bytes))
 }
 

@@ -45,6 +45,11 @@ impl FileStamp {
         }
     }
 
+    /// The size of the file in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Whether the file changed within `tick` of this time, or later by its own times. A change after this time
     /// may then have left the stamp the same. (Git has the same rule for its index.)
     pub(crate) fn is_racy(&self, taken: SystemTime, tick: Duration) -> bool {

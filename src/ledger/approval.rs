@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::approval_record::{ApprovalRecord, ApprovalStatus, OfApproval, digest_begins};
 use super::identity::{checked, digest};
 use super::record::{Entries, Line};
-use super::{ATTEMPTS, EffectStatus, Ledger};
+use super::{EffectStatus, Ledger, TRIES};
 use crate::checkpoint::{Error, Result, stamp};
 use crate::is_blank;
 use crate::shown::{self, quoted};
@@ -121,7 +121,7 @@ impl Approval {
     }
 
     /// Has it expire so long after it is asked for: then it is neither decided nor used.
-    pub fn expiring_in(mut self, time: Duration) -> Self {
+    pub fn with_expiry(mut self, time: Duration) -> Self {
         self.expires_in = time;
         self
     }
@@ -174,7 +174,7 @@ impl Ledger {
     /// [`begin`](Ledger::begin).
     pub fn ask(&self, approval: &Approval) -> Result<ApprovalRecord> {
         self.refuse_former_task()?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..TRIES {
             let entries = self.read()?;
             let now = self.now();
             let id = approval.id();
@@ -213,8 +213,8 @@ impl Ledger {
                 ))
             })?;
             let record = ApprovalRecord::asked(approval, now, &self.by, expires);
-            let of_task = self.of(entries.task);
-            if of_task.append(Line::asked(&record), entries.lines, self.fence)? {
+            let of_task = self.of_task(&entries);
+            if of_task.append(Line::asked(&record), &entries, self.fence)? {
                 return Ok(record);
             }
         }
@@ -288,13 +288,13 @@ impl Ledger {
     /// action must not be done.
     pub fn consume(&self, approval: &Approval) -> Result<ApprovalRecord> {
         self.refuse_former_task()?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..TRIES {
             let entries = self.read()?;
             let mut record = self.approved(&entries, approval)?;
             let now = self.now();
             let line = Line::consumed(now, &self.by, &record);
-            let of_task = self.of(entries.task);
-            if of_task.append(line, entries.lines, self.fence)? {
+            let of_task = self.of_task(&entries);
+            if of_task.append(line, &entries, self.fence)? {
                 record.becomes(ApprovalStatus::Consumed, now, &self.by);
                 return Ok(record);
             }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::identity::short_digest;
 use super::record::{LedgerState, Line};
-use super::{ATTEMPTS as TRIES, Ledger};
+use super::{Ledger, TRIES};
 use crate::checkpoint::{Claim, Fence, Handoff, Limits, ProcessId, Result, Status};
 
 /// The most characters of an error that a line has.
@@ -155,10 +155,7 @@ impl Ledger {
                 return Ok(false);
             }
             let line = Line::tried(self.now(), &self.by, tried());
-            if self
-                .of(entries.task)
-                .append(line, entries.lines, self.fence)?
-            {
+            if self.of_task(&entries).append(line, &entries, self.fence)? {
                 return Ok(true);
             }
         }

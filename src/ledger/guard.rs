@@ -9,16 +9,16 @@ use serde::Serialize;
 use super::{Ledger, Receipt};
 use crate::checkpoint::{Result, random_name};
 
-/// The attempts whose guards this process holds.
+/// The rounds whose guards this process holds.
 static OPEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn open() -> MutexGuard<'static, BTreeSet<String>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this process holds the guard of this attempt.
-pub(super) fn is_open(attempt: &str) -> bool {
-    open().contains(attempt)
+/// Whether this process holds the guard of this round.
+pub(super) fn is_open(round: &str) -> bool {
+    open().contains(round)
 }
 
 /// The permission to bring about an effect: that it was begun is on disk.
@@ -30,7 +30,7 @@ pub(super) fn is_open(attempt: &str) -> bool {
 pub struct EffectGuard {
     ledger: Ledger,
     effect: String,
-    attempt: String,
+    round: String,
     is_ended: bool,
 }
 
@@ -44,23 +44,23 @@ impl fmt::Debug for EffectGuard {
 }
 
 impl EffectGuard {
-    /// A guard of an attempt that is about to be recorded.
+    /// A guard of a round that is about to be recorded.
     pub(super) fn new(ledger: Ledger, effect: &str) -> EffectGuard {
-        let attempt = random_name();
-        open().insert(attempt.clone());
+        let round = random_name();
+        open().insert(round.clone());
         EffectGuard {
             ledger,
             effect: effect.to_owned(),
-            attempt,
+            round,
             is_ended: false,
         }
     }
 
-    pub(super) fn attempt(&self) -> &str {
-        &self.attempt
+    pub(super) fn round(&self) -> &str {
+        &self.round
     }
 
-    /// The attempt was not recorded: another was faster.
+    /// The round was not recorded: another was faster.
     pub(super) fn was_not_begun(mut self) {
         self.is_ended = true;
     }
@@ -89,7 +89,7 @@ impl EffectGuard {
     }
 
     fn end(&mut self, receipt: Option<Receipt>) -> Result<()> {
-        self.ledger.end(&self.effect, &self.attempt, receipt)?;
+        self.ledger.end(&self.effect, &self.round, receipt)?;
         self.is_ended = true;
         Ok(())
     }
@@ -99,11 +99,11 @@ impl Drop for EffectGuard {
     fn drop(&mut self) {
         if !self.is_ended {
             // Without this line the effect is in progress, for others, as long as this process runs.
-            if let Err(error) = self.ledger.leave(&self.effect, &self.attempt) {
+            if let Err(error) = self.ledger.leave(&self.effect, &self.round) {
                 let (key, effect) = (self.ledger.key(), &self.effect);
                 tracing::warn!(%key, effect, %error, "an effect without an end stays in progress");
             }
         }
-        open().remove(&self.attempt);
+        open().remove(&self.round);
     }
 }

@@ -63,7 +63,9 @@ mod attempts;
 mod effect;
 mod guard;
 mod identity;
+mod known;
 mod later;
+mod passing;
 mod proof;
 mod proofs;
 mod proving;
@@ -83,11 +85,14 @@ pub use approval_record::{ApprovalRecord, ApprovalStatus};
 pub use attempts::Attempt;
 pub use effect::Effect;
 pub use guard::EffectGuard;
+use known::KnownLedger;
+pub(crate) use known::KnownLedgers;
 pub use later::{NotBefore, Waiting};
-pub(crate) use proof::StoredProof;
+pub use passing::{Keep, Passing};
+pub(crate) use proof::EndedProof;
 pub use proof::{OutputTail, ProofEnd, ProofRecord};
 pub use proofs::{ProofStatus, Proofs, ProvenItem, Rerun};
-pub use proving::{Proof, ProofRunner};
+pub use proving::{Proof, ProofReport, ProofRunner};
 pub(crate) use proving::{reports, require_item, run_quietly};
 pub use receipt::{Omitted, Receipt};
 pub use record::{EffectRecord, EffectStatus, LedgerState};
@@ -100,7 +105,7 @@ use crate::shown::quoted;
 use crate::store::CheckpointStore;
 
 /// How often a line is added anew where another was faster.
-const ATTEMPTS: usize = 64;
+const TRIES: usize = 64;
 
 /// The end of the pauses between tries to record an end while the claim changes: together some 16 s, which is more than
 /// the margin that a store has for the clocks of other machines.
@@ -120,6 +125,7 @@ pub struct Ledger {
     /// This process, where the effects are brought about by another.
     keeper: Option<ProcessId>,
     clock: Arc<dyn Clock>,
+    known: KnownLedgers,
     /// In a host file, the task that a guard is of: its slot may be for another by the time of the end.
     task: Option<String>,
 }
@@ -180,6 +186,7 @@ impl Ledger {
             process: ProcessId::current(),
             keeper: None,
             clock: Arc::new(SystemClock),
+            known: KnownLedgers::default(),
             task: None,
         }
     }
@@ -207,6 +214,12 @@ impl Ledger {
         self
     }
 
+    /// Reads only what is new to the views of the store.
+    pub(crate) fn knowing(mut self, known: &KnownLedgers) -> Self {
+        self.known = known.clone();
+        self
+    }
+
     /// The key of the checkpoint.
     #[must_use]
     pub fn key(&self) -> &Key {
@@ -220,7 +233,7 @@ impl Ledger {
     /// The code `ledger` where it is damaged, and whatever keeps it from being read: then it is unknown which effects
     /// took place.
     pub fn state(&self) -> Result<LedgerState> {
-        let mut state = self.read()?.state;
+        let mut state = self.read()?.state.clone();
         let now = self.now();
         for approval in &mut state.approvals {
             approval.look_at(now);
@@ -255,7 +268,7 @@ impl Ledger {
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         self.refuse_former_task()?;
         let id = effect.id();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..TRIES {
             let entries = self.read()?;
             if let Some(found) = entries.find(id)
                 && found.status != EffectStatus::NotDone
@@ -269,13 +282,13 @@ impl Ledger {
                     None
                 }
             };
-            let of_task = self.of(entries.task.clone());
+            let of_task = self.of_task(&entries);
             let mut guard = EffectGuard::new(of_task.clone(), id);
-            let (by, attempt) = (&self.by, guard.attempt());
+            let (by, round) = (&self.by, guard.round());
             let processes = (&self.process, self.keeper.as_ref());
-            let mut begun = Line::begun(self.now(), by, effect, attempt, self.fence, processes);
+            let mut begun = Line::begun(self.now(), by, effect, round, self.fence, processes);
             begun.approval = used.clone();
-            match of_task.append(begun, entries.lines, self.fence) {
+            match of_task.append(begun, &entries, self.fence) {
                 Ok(true) => return Ok(EffectDecision::Do(guard)),
                 Ok(false) => guard.was_not_begun(),
                 Err(error) => {
@@ -302,10 +315,10 @@ impl Ledger {
             Settlement::Done(receipt) => Some(receipt),
             Settlement::NotDone => None,
         };
-        let (id, attempt) = (&*effect.id, &*effect.attempt);
-        for _ in 0..ATTEMPTS {
+        let (id, round) = (&*effect.id, &*effect.round);
+        for _ in 0..TRIES {
             let entries = self.read()?;
-            let mut record = self.find(&entries, id, attempt)?.clone();
+            let mut record = self.find(&entries, id, round)?.clone();
             self.look_at(&mut record, self.claim()?.as_ref());
             let (by, since) = (&record.by, stamp(record.since));
             match (&record.status, &receipt) {
@@ -326,9 +339,8 @@ impl Ledger {
                 }
                 (EffectStatus::InDoubt, _) | (EffectStatus::NotDone, Some(_)) => {}
             }
-            let line = Line::end(self.now(), &self.by, (id, attempt), receipt.clone());
-            let of_task = self.of(entries.task.clone());
-            if of_task.append(line, entries.lines, self.fence)? {
+            let line = Line::end(self.now(), &self.by, (id, round), receipt.clone());
+            if self.of_task(&entries).append(line, &entries, self.fence)? {
                 return Ok(());
             }
         }
@@ -363,15 +375,15 @@ impl Ledger {
                 ))
                 .into());
         }
-        if self.lines()?.is_empty() {
+        if self.latest()?.of_task == 0 {
             return archive();
         }
         let document = checkpoint.to_string();
         self.add(|| Line::ending(self.now(), &self.by, document.clone()))?;
         let archived = archive();
         let ended = match &archived {
-            Ok(_) => self.add(|| Line::ended(self.now(), &self.by)),
-            Err(_) => self.add(|| Line::goes_on(self.now(), &self.by)),
+            Ok(_) => self.add_behind(Ledger::latest, || Line::ended(self.now(), &self.by)),
+            Err(_) => self.add_behind(Ledger::latest, || Line::goes_on(self.now(), &self.by)),
         };
         // Without the line it shows all the same: in whether the checkpoint is there.
         if let Err(error) = ended {
@@ -382,9 +394,21 @@ impl Ledger {
 
     /// Adds a line, wherever the others are by then.
     fn add(&self, line: impl Fn() -> Line) -> Result<()> {
-        for _ in 0..ATTEMPTS {
-            let (all, _, task) = self.texts()?;
-            if self.of(task).append(line(), all, self.fence)? {
+        self.add_behind(Ledger::read, line)
+    }
+
+    /// The same behind what `read` gives.
+    fn add_behind(
+        &self,
+        read: impl Fn(&Ledger) -> Result<Arc<Entries>>,
+        line: impl Fn() -> Line,
+    ) -> Result<()> {
+        for _ in 0..TRIES {
+            let entries = read(self)?;
+            if self
+                .of_task(&entries)
+                .append(line(), &entries, self.fence)?
+            {
                 return Ok(());
             }
         }
@@ -400,16 +424,19 @@ impl Ledger {
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
         let (all, there, task) = other.texts()?;
-        let mut lines = self.lines()?.into_iter();
+        let mut lines = self.texts()?.1.into_iter();
         for known in &there {
             let ours = lines.next().map(|line| line.of_slot(task.clone()).text());
             if ours.transpose()? != Some(known.text()?) {
                 return Err(other.refused("it has a ledger of its own".to_owned()));
             }
         }
+        let of_task = Ledger {
+            task,
+            ..other.clone()
+        };
         for (at, line) in (all..).zip(lines) {
-            let of_task = other.of(task.clone());
-            if !of_task.append(line, at, other.fence)? {
+            if !of_task.append_at(line, at, other.fence)? {
                 return Err(other.changed_meanwhile());
             }
         }
@@ -423,41 +450,41 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records the end of an attempt: done with a receipt, else not done.
-    fn end(&self, id: &str, attempt: &str, receipt: Option<Receipt>) -> Result<()> {
-        self.tell_of(id, attempt, |found| match (&found.status, &receipt) {
+    /// Records the end of a round: done with a receipt, else not done.
+    fn end(&self, id: &str, round: &str, receipt: Option<Receipt>) -> Result<()> {
+        self.tell_of(id, round, |found| match (&found.status, &receipt) {
             (EffectStatus::Done { .. }, _) | (EffectStatus::NotDone, None) => None,
             _ => Some(Line::end(
                 self.now(),
                 &self.by,
-                (id, attempt),
+                (id, round),
                 receipt.clone(),
             )),
         })
     }
 
-    /// Records that nobody is at an attempt any more.
-    fn leave(&self, id: &str, attempt: &str) -> Result<()> {
-        self.tell_of(id, attempt, |found| {
+    /// Records that nobody is at a round any more.
+    fn leave(&self, id: &str, round: &str) -> Result<()> {
+        self.tell_of(id, round, |found| {
             let is_open = found.status == EffectStatus::InDoubt;
-            is_open.then(|| Line::left(self.now(), &self.by, (id, attempt)))
+            is_open.then(|| Line::left(self.now(), &self.by, (id, round)))
         })
     }
 
-    /// Adds a fact about an attempt.
+    /// Adds a fact about a round.
     fn tell_of(
         &self,
         id: &str,
-        attempt: &str,
+        round: &str,
         line: impl Fn(&EffectRecord) -> Option<Line>,
     ) -> Result<()> {
-        self.tell(|entries| Ok(line(self.find(entries, id, attempt)?)))
+        self.tell(|entries| Ok(line(self.find(entries, id, round)?)))
     }
 
     /// Adds a fact, if there is one to add, whoever has the task by now: who goes on needs it most.
     fn tell(&self, line: impl Fn(&Entries) -> Result<Option<Line>>) -> Result<()> {
         let mut pause = Duration::from_millis(2);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..TRIES {
             let entries = self.read()?;
             let Some(line) = line(&entries)? else {
                 return Ok(());
@@ -465,8 +492,7 @@ impl Ledger {
             let now = self.now();
             let claim = self.claim()?.filter(|claim| claim.stands(now));
             let fence = claim.map(|claim| claim.fence);
-            let of_task = self.of(entries.task);
-            match of_task.append(line, entries.lines, fence) {
+            match self.of_task(&entries).append(line, &entries, fence) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 // Claimed, given back or expired since; a store may see the time otherwise for a while.
@@ -486,9 +512,9 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// The effect, where it was last begun in this attempt.
-    fn find<'e>(&self, entries: &'e Entries, id: &str, attempt: &str) -> Result<&'e EffectRecord> {
-        let found = entries.find(id).filter(|found| found.attempt == attempt);
+    /// The effect, where it was last begun in this round.
+    fn find<'e>(&self, entries: &'e Entries, id: &str, round: &str) -> Result<&'e EffectRecord> {
+        let found = entries.find(id).filter(|found| found.round == round);
         found.ok_or_else(|| {
             self.refused(format!(
                 "{} was begun again since, or its task has ended",
@@ -512,20 +538,49 @@ impl Ledger {
         record.look_at(self.fence, claim, self.now());
     }
 
-    fn read(&self) -> Result<Entries> {
-        let (all, lines, task) = self.texts()?;
-        let entries = Entries::read(all, lines, |document| self.is_archived(document));
-        let entries = entries.map_err(|error| error.with_key(&self.key))?;
-        Ok(Entries { task, ..entries })
+    /// What the ledger says, with an archive that was interrupted.
+    fn read(&self) -> Result<Arc<Entries>> {
+        let mut entries = self.latest()?;
+        if let Some(document) = &entries.ending
+            && self.is_archived(document)?
+        {
+            entries = Arc::new(entries.of_next_task());
+        }
+        Ok(entries)
+    }
+
+    /// What its lines come to. Those that are known are not read again.
+    fn latest(&self) -> Result<Arc<Entries>> {
+        let task = self.task()?;
+        let known = self.known.take(&self.key);
+        let (mark, mut entries) = match known.filter(|known| known.entries.task == task) {
+            Some(known) => (Some(known.mark), known.entries),
+            None => (None, Arc::new(Entries::of(task.clone()))),
+        };
+        let read = self.store.beside().ledger_since(&self.key, mark.as_ref());
+        let read = read.map_err(|error| error.with_key(&self.key))?;
+        if read.before != entries.lines {
+            entries = Arc::new(Entries::of(task));
+        }
+        if !read.lines.is_empty() {
+            let added = Arc::make_mut(&mut entries).add_lines(&read.lines);
+            added.map_err(|error| error.with_key(&self.key))?;
+        }
+        if let Some(mark) = read.mark {
+            let entries = Arc::clone(&entries);
+            self.known
+                .put_back(&self.key, KnownLedger { mark, entries });
+        }
+        Ok(entries)
     }
 
     /// Whether an archive of this document that was interrupted took place: nothing is there, or another task is. What is
     /// in doubt is not forgotten.
-    fn is_archived(&self, document: Option<&str>) -> Result<bool> {
+    fn is_archived(&self, document: &str) -> Result<bool> {
         let (Some(there), history) = (self.store.load(&self.key)?, self.store.history()) else {
             return Ok(true);
         };
-        let (Some(document), Some(history)) = (document, history) else {
+        let Some(history) = history else {
             return Ok(false);
         };
         let is_it = |revision: &Revision| revision.to_string() == document;
@@ -537,11 +592,6 @@ impl Ledger {
             .iter()
             .find(|state| state.revision.as_ref().is_ok_and(is_it));
         Ok(newest.is_some_and(|state| state.tasks_since > 0))
-    }
-
-    /// The lines of this task.
-    fn lines(&self) -> Result<Vec<Line>> {
-        self.texts().map(|(_, lines, _)| lines)
     }
 
     /// How many lines there are, those of the task, and which task that is in the slot of a host file: only there one
@@ -574,16 +624,20 @@ impl Ledger {
         Ok(stored.and_then(|stored| stored.context.task))
     }
 
-    /// The same, of this task whatever its slot is for by then.
-    fn of(&self, task: Option<String>) -> Ledger {
+    /// The same, of the task of these lines whatever its slot is for by then.
+    fn of_task(&self, entries: &Entries) -> Ledger {
         Ledger {
-            task,
+            task: entries.task.clone(),
             ..self.clone()
         }
     }
 
-    /// Adds a line of the task.
-    fn append(&self, line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
+    /// Adds a line of the task behind these.
+    fn append(&self, line: Line, entries: &Entries, fence: Option<Fence>) -> Result<bool> {
+        self.append_at(line.behind(entries), entries.lines, fence)
+    }
+
+    fn append_at(&self, line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {
         let line = line.of_slot(self.task.clone());
         let store = self.store.beside();
         let added = store.append_to_ledger(&self.key, &line.text()?, at, fence);
@@ -617,7 +671,7 @@ pub(crate) fn state_of(
     key: &Key,
     task: Option<&str>,
 ) -> Result<LedgerState> {
-    let texts = store.beside().ledger(key)?;
-    let lines = Line::of_task(&texts, task)?;
-    Entries::read(texts.len(), lines, |_| Ok(false)).map(|entries| entries.state)
+    let mut entries = Entries::of(task.map(str::to_owned));
+    entries.add_lines(&store.beside().ledger(key)?)?;
+    Ok(entries.state)
 }

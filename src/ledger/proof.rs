@@ -9,13 +9,18 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::record::Line;
-use super::{ATTEMPTS, Ledger};
+use super::{Ledger, TRIES};
 use crate::checkpoint::Result;
+use crate::redaction::Redaction;
 use crate::shown;
-use crate::staleness::Covered;
+use crate::staleness::{Covered, CoveredChange};
 
 /// How many bytes of its output are kept of a command.
 const MOST_OUTPUT: usize = 8 * 1024;
+
+/// How many bytes before them are looked at: a secret of no more than these is whole where it is redacted, and no rest of it
+/// is kept.
+const MARGIN: usize = 8 * 1024;
 
 /// What a command showed of pieces of work, the last time that it was run for them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,6 +44,9 @@ pub struct ProofRecord {
     pub at: DateTime<Utc>,
     /// Who recorded it.
     pub by: String,
+    /// That of its line.
+    #[serde(skip)]
+    name: String,
     #[serde(skip)]
     pub(super) covered: Arc<Covered>,
 }
@@ -54,7 +62,7 @@ pub enum ProofEnd {
     Signal(i32),
 }
 
-/// The last 8 KiB of what a command wrote to both of its outputs, as text.
+/// The last 8 KiB of what a command wrote to both of its outputs, as text without [secrets](crate::Redaction::secrets).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputTail {
     bytes: VecDeque<u8>,
@@ -70,10 +78,39 @@ struct TailText {
     omitted: u64,
 }
 
+/// A proof whose command ended.
+#[derive(Clone, Debug)]
+pub(crate) struct EndedProof {
+    shown: Shown,
+    covered: Arc<Covered>,
+}
+
 /// What a line of the ledger has of a proof.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredProof {
+    #[serde(flatten)]
+    shown: Shown,
+    /// The files that it covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    covered: Option<Covered>,
+    /// The same, where that is shorter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    differs: Option<Differs>,
+}
+
+/// The files that a proof covers, as they differ from those of an earlier one that counts when it is recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Differs {
+    /// The name of the line of that.
+    from: String,
+    #[serde(flatten)]
+    by: CoveredChange,
+}
+
+/// What a command showed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct StoredProof {
+struct Shown {
     of: Vec<String>,
     command: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,7 +119,6 @@ pub(crate) struct StoredProof {
     began: DateTime<Utc>,
     milliseconds: u64,
     output: OutputTail,
-    covered: Covered,
 }
 
 impl ProofRecord {
@@ -95,6 +131,11 @@ impl ProofRecord {
     /// The files that it covered, in order.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.covered.paths()
+    }
+
+    /// The list of files that it covered.
+    pub(crate) fn covered(&self) -> &Covered {
+        &self.covered
     }
 
     /// Whether it covers nothing, so that no change shows that it is outdated.
@@ -123,27 +164,53 @@ impl ProofRecord {
     }
 }
 
-impl StoredProof {
+impl EndedProof {
     pub(super) fn new(
         proof: &super::Proof,
         of: &[String],
         began: DateTime<Utc>,
         covered: Covered,
         (end, output, milliseconds): (ProofEnd, OutputTail, u64),
-    ) -> StoredProof {
-        StoredProof {
-            of: of.to_vec(),
-            command: proof.command.clone(),
-            inputs: proof.inputs.clone(),
-            end,
-            began,
-            milliseconds,
-            output,
-            covered,
+    ) -> EndedProof {
+        EndedProof {
+            shown: Shown {
+                of: of.to_vec(),
+                command: proof.command.clone(),
+                inputs: proof.inputs.clone(),
+                end,
+                began,
+                milliseconds,
+                output,
+            },
+            covered: Arc::new(covered),
         }
     }
 
-    fn record(self, at: DateTime<Utc>, by: String) -> ProofRecord {
+    /// As a line has it behind these proofs: a list of files that was written before is not written again.
+    fn stored(&self, known: &[ProofRecord]) -> StoredProof {
+        let named = known.iter().filter(|known| !known.name.is_empty());
+        let changes = named.map(|known| (known, self.covered.change_from(&known.covered)));
+        let least = changes.min_by_key(|(_, change)| change.len());
+        let shorter = least.filter(|(_, change)| change.len() < self.covered.len());
+        StoredProof {
+            shown: self.shown.clone(),
+            covered: shorter.is_none().then(|| Covered::clone(&self.covered)),
+            differs: shorter.map(|(from, by)| Differs {
+                from: from.name.clone(),
+                by,
+            }),
+        }
+    }
+}
+
+impl Shown {
+    fn record(
+        self,
+        at: DateTime<Utc>,
+        by: String,
+        name: String,
+        covered: Arc<Covered>,
+    ) -> ProofRecord {
         ProofRecord {
             of: self.of,
             command: self.command,
@@ -154,14 +221,32 @@ impl StoredProof {
             output: self.output,
             at,
             by,
-            covered: Arc::new(self.covered),
+            name,
+            covered,
         }
     }
+}
 
+impl StoredProof {
     /// Adds it to what is known: it takes the place of each earlier proof of its work, and counts for all that the same
-    /// command over the same inputs was to show.
-    pub(super) fn add_to(self, proofs: &mut Vec<ProofRecord>, at: DateTime<Utc>, by: String) {
-        let mut newest = self.record(at, by);
+    /// command over the same inputs was to show. `None` where it differs from one that is not there.
+    #[must_use]
+    pub(super) fn add_to(
+        self,
+        proofs: &mut Vec<ProofRecord>,
+        at: DateTime<Utc>,
+        by: String,
+        name: String,
+    ) -> Option<()> {
+        let covered = match (self.covered, self.differs) {
+            (Some(covered), _) => Arc::new(covered),
+            (None, differs) => {
+                let Differs { from, by } = differs?;
+                let from = proofs.iter().find(|known| known.name == from)?;
+                from.covered.changed_by(by)
+            }
+        };
+        let mut newest = self.shown.record(at, by, name, covered);
         for known in proofs.iter_mut() {
             if known.is_the_same_run(&newest) {
                 let also = std::mem::take(&mut known.of).into_iter();
@@ -173,18 +258,21 @@ impl StoredProof {
         }
         proofs.retain(|known| !known.of.is_empty());
         proofs.push(newest);
+        Some(())
     }
 }
 
 impl Ledger {
     /// Records a proof whose command ended.
-    pub(crate) fn record_proof(&self, proof: &StoredProof) -> Result<ProofRecord> {
-        for _ in 0..ATTEMPTS {
-            let (all, _, task) = self.texts()?;
+    pub(crate) fn record_proof(&self, proof: &EndedProof) -> Result<ProofRecord> {
+        for _ in 0..TRIES {
+            let entries = self.read()?;
             let at = self.now();
-            let line = Line::proved(at, &self.by, proof.clone());
-            if self.of(task).append(line, all, self.fence)? {
-                return Ok(proof.clone().record(at, self.by.clone()));
+            let line = Line::proved(at, &self.by, proof.stored(&entries.state.proofs));
+            let name = line.name().to_owned();
+            if self.of_task(&entries).append(line, &entries, self.fence)? {
+                let (shown, covered) = (proof.shown.clone(), Arc::clone(&proof.covered));
+                return Ok(shown.record(at, self.by.clone(), name, covered));
             }
         }
         Err(self.changed_meanwhile())
@@ -195,23 +283,38 @@ impl OutputTail {
     /// Adds what a command wrote next.
     pub fn add(&mut self, bytes: &[u8]) {
         self.all += bytes.len() as u64;
-        let kept = &bytes[bytes.len().saturating_sub(MOST_OUTPUT)..];
-        let over = (self.bytes.len() + kept.len()).saturating_sub(MOST_OUTPUT);
+        let most = MOST_OUTPUT + MARGIN;
+        let kept = &bytes[bytes.len().saturating_sub(most)..];
+        let over = (self.bytes.len() + kept.len()).saturating_sub(most);
         self.bytes.drain(..over);
         self.bytes.extend(kept);
     }
 
-    /// The text, no letter cut; what is no UTF-8 in it is replaced.
+    /// The text, no letter cut; what is no UTF-8 in it is replaced, and secrets are redacted.
     #[must_use]
     pub fn text(&self) -> String {
-        let bytes: Vec<u8> = self.bytes.iter().copied().skip(self.cut()).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.text_and_omitted().0
     }
 
     /// How many bytes of the output came before the text.
     #[must_use]
     pub fn omitted(&self) -> u64 {
-        self.all - (self.bytes.len() - self.cut()) as u64
+        self.text_and_omitted().1
+    }
+
+    fn text_and_omitted(&self) -> (String, u64) {
+        let bytes: Vec<u8> = self.bytes.iter().copied().skip(self.cut()).collect();
+        let before = self.all - bytes.len() as u64;
+        let text = String::from_utf8_lossy(&bytes);
+        // Before it is cut: the rest of a secret is not seen to be one.
+        let mut text = Redaction::secrets()
+            .redact("", &text)
+            .unwrap_or_else(|| text.into_owned());
+        let over = text.len().saturating_sub(MOST_OUTPUT);
+        let is_boundary = |at: &usize| text.is_char_boundary(*at);
+        let cut = (over..=text.len()).find(is_boundary).unwrap_or(over);
+        text.drain(..cut);
+        (text, before + cut as u64)
     }
 
     /// How many bytes at the beginning are the rest of a letter whose beginning is not kept.
@@ -227,11 +330,8 @@ impl OutputTail {
 
 impl Serialize for OutputTail {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = TailText {
-            text: self.text(),
-            omitted: self.omitted(),
-        };
-        text.serialize(serializer)
+        let (text, omitted) = self.text_and_omitted();
+        TailText { text, omitted }.serialize(serializer)
     }
 }
 

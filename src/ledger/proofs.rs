@@ -49,7 +49,7 @@ pub struct ProvenItem {
 #[non_exhaustive]
 pub enum ProofStatus {
     /// Nothing but that its agent says so.
-    Claimed,
+    Reported,
     /// Its newest proof passed, and the files that it covered are as they were.
     Proven,
     /// Its newest proof did not pass.
@@ -98,7 +98,7 @@ impl Proofs {
                     item: item.to_owned(),
                     is_criterion,
                     is_finished,
-                    status: found.map_or(ProofStatus::Claimed, |(_, status)| status.clone()),
+                    status: found.map_or(ProofStatus::Reported, |(_, status)| status.clone()),
                     proof: found.map(|(record, _)| (*record).clone()),
                 });
             }
@@ -194,7 +194,7 @@ impl ProofStatus {
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
-            ProofStatus::Claimed => "claimed",
+            ProofStatus::Reported => "reported",
             ProofStatus::Proven => "proven",
             ProofStatus::Failed { .. } => "failed",
             ProofStatus::Outdated { .. } => "outdated",

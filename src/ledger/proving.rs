@@ -1,23 +1,19 @@
 //! The command that is to prove work, and one run of it.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::proof::{OutputTail, ProofEnd, StoredProof};
+use super::Passing;
+use super::proof::{EndedProof, OutputTail, ProofEnd, ProofRecord};
 use crate::checkpoint::{Error, Handoff, Operation, Result};
 use crate::shown::{quoted, quoted_all};
 use crate::staleness::{Covered, Tracking};
-
-/// How long the rest of the output is waited for once the command has ended: what it left in the background may keep its
-/// output open for ever.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The most names that an error lists.
 const MOST_LISTED: usize = 20;
@@ -68,20 +64,22 @@ impl Proof {
         &self.inputs
     }
 
-    /// Runs the command, with `run`, as a proof of this work. `named` are the files that the checkpoint names.
+    /// Runs the command, with `run`, as a proof of this work. `named` are the files that the checkpoint names, and `earlier`
+    /// what was proven before.
     pub(crate) fn run(
         &self,
         of: &[String],
-        named: &[String],
+        (named, earlier): (&[String], &[ProofRecord]),
         tracking: &Tracking,
         began: DateTime<Utc>,
         run: &mut ProofRunner<'_>,
-    ) -> Result<StoredProof> {
+    ) -> Result<EndedProof> {
         let command = self.in_folder(&tracking.root)?;
         // Before it runs: what changes meanwhile is no longer what it judged.
+        let known: Vec<&Covered> = earlier.iter().rev().map(ProofRecord::covered).collect();
         let covered = match self.inputs.as_slice() {
-            [] => Covered::of_files(named.iter().map(String::as_str), tracking),
-            inputs => Covered::of_inputs(inputs, tracking),
+            [] => Covered::of_files(named.iter().map(String::as_str), tracking, &known),
+            inputs => Covered::of_inputs(inputs, tracking, &known),
         }?;
         let clock = Instant::now();
         let (end, output) = run(command).map_err(|error| {
@@ -91,7 +89,7 @@ impl Proof {
         })?;
         let took = clock.elapsed().as_millis();
         let took = u64::try_from(took).unwrap_or(u64::MAX);
-        Ok(StoredProof::new(
+        Ok(EndedProof::new(
             self,
             of,
             began,
@@ -129,33 +127,15 @@ pub type ProofRunner<'r> = dyn FnMut(Command) -> io::Result<(ProofEnd, OutputTai
 
 /// Runs a command, and keeps the end of what it writes.
 pub(crate) fn run_quietly(mut command: Command) -> io::Result<(ProofEnd, OutputTail)> {
-    let (mut written, write) = io::pipe()?;
+    // One for both, so that what they say stays in its order.
+    let (written, write) = io::pipe()?;
     command.stdout(write.try_clone()?).stderr(write);
     let mut child = command.spawn()?;
     // It has the ends of the pipe that are written to.
     drop(command);
-    let tail = Arc::new(Mutex::new(OutputTail::default()));
-    let (sender, ended) = mpsc::sync_channel(1);
-    let added = Arc::clone(&tail);
-    thread::spawn(move || {
-        let mut buffer = [0; 8192];
-        loop {
-            match written.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => {
-                    let mut tail = added.lock().unwrap_or_else(PoisonError::into_inner);
-                    tail.add(&buffer[..length]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        let _nobody_waits = sender.send(());
-    });
+    let passing = Passing::on(Some(written), io::sink(), &Arc::default());
     let status = child.wait()?;
-    let _still_open = ended.recv_timeout(PATIENCE);
-    let tail = tail.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok((status.into(), tail))
+    Ok((status.into(), passing.end()))
 }
 
 /// Refuses to prove what the task does not have.
@@ -226,4 +206,39 @@ pub(crate) fn reports(
     };
     let all = std::iter::once(gate).chain(statuses.map(verify));
     all.filter(|it| operations.contains(&it.name())).collect()
+}
+
+/// What came of the [reports](crate::Checkpoints::proof_reports) of a proof.
+#[derive(Debug)]
+#[must_use]
+pub enum ProofReport<T, E> {
+    /// The format took one.
+    Taken(T),
+    /// It took none of them: the proof counts all the same.
+    NotTaken(E),
+    /// One could not be made, whether or not the format would have taken it.
+    Failed(E),
+    /// There is none.
+    None,
+}
+
+impl<T, E> ProofReport<T, E> {
+    /// Makes one report after the other until one is taken; `code` is that of an error.
+    pub fn make(
+        reports: impl IntoIterator<Item = Operation>,
+        mut report: impl FnMut(Operation) -> Result<T, E>,
+        code: impl Fn(&E) -> &str,
+    ) -> ProofReport<T, E> {
+        let mut made = ProofReport::None;
+        for operation in reports {
+            match report(operation) {
+                Ok(taken) => return ProofReport::Taken(taken),
+                Err(error) if ["refused", "transition", "unsupported"].contains(&code(&error)) => {
+                    made = ProofReport::NotTaken(error);
+                }
+                Err(error) => return ProofReport::Failed(error),
+            }
+        }
+        made
+    }
 }

@@ -1,13 +1,16 @@
 //! The lines of a ledger, and what they come to for each effect.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::approval_record::{self, ApprovalRecord, OfApproval};
 use super::attempts::{self, Attempt, Tried};
 use super::later::{self, NotBefore, Wait};
-use super::{ProofRecord, Receipt, StoredProof};
-use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result};
+use super::proof::StoredProof;
+use super::{ProofRecord, Receipt};
+use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result, random_name};
 
 /// An effect as the ledger has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +29,7 @@ pub struct EffectRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub how_to_check: Option<String>,
     /// Which time of beginning it this is: what is found out counts for this one alone.
-    pub attempt: String,
+    pub round: String,
     /// The process that brings it about, as far as is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessId>,
@@ -93,7 +96,7 @@ impl EffectRecord {
         let is_hidden = others.contains(&None) || (self.process.is_none() && others.is_empty());
         let is_anothers = self.begun.fence.is_some() && self.begun.fence != fence;
         let stands = |claim: &Claim| Some(claim.fence) == self.begun.fence && claim.stands(now);
-        if super::guard::is_open(&self.attempt)
+        if super::guard::is_open(&self.round)
             || others.contains(&Some(true))
             || (is_hidden && is_anothers && claim.is_some_and(stands))
         {
@@ -122,8 +125,8 @@ pub(super) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<String>,
     /// Which time of beginning it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<String>,
+    #[serde(rename = "attempt", skip_serializing_if = "Option::is_none")]
+    round: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fence: Option<Fence>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,6 +151,13 @@ pub(super) struct Line {
     /// An attempt that ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     tried: Option<Tried>,
+    /// Whether the task before it was archived by a process that was killed before it said so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    begins_task: bool,
+    /// Of a line that has no other random name: no line is equal to one of another ledger, so that the last one stands for
+    /// all before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 impl Line {
@@ -169,17 +179,25 @@ impl Line {
         }
     }
 
+    /// One that is neither of an effect nor of an approval.
+    fn named(is: &str, at: DateTime<Utc>, by: &str) -> Line {
+        Line {
+            name: Some(random_name()),
+            ..Line::new(is, at, by)
+        }
+    }
+
     pub(super) fn begun(
         at: DateTime<Utc>,
         by: &str,
         effect: &super::Effect,
-        attempt: &str,
+        round: &str,
         fence: Option<Fence>,
         (process, keeper): (&ProcessId, Option<&ProcessId>),
     ) -> Line {
         Line {
             effect: Some(effect.id().to_owned()),
-            attempt: Some(attempt.to_owned()),
+            round: Some(round.to_owned()),
             how_to_check: effect.how_to_check().map(str::to_owned),
             process: Some(process.clone()),
             keeper: keeper.cloned(),
@@ -188,11 +206,11 @@ impl Line {
         }
     }
 
-    /// The end of an attempt: with a receipt it is done.
+    /// The end of a round: with a receipt it is done.
     pub(super) fn end(
         at: DateTime<Utc>,
         by: &str,
-        (effect, attempt): (&str, &str),
+        (effect, round): (&str, &str),
         receipt: Option<Receipt>,
     ) -> Line {
         let is = if receipt.is_some() {
@@ -202,19 +220,19 @@ impl Line {
         };
         Line {
             receipt,
-            ..Line::of(is, at, by, (effect, attempt))
+            ..Line::of(is, at, by, (effect, round))
         }
     }
 
-    /// Nobody is at the attempt any more.
+    /// Nobody is at the round any more.
     pub(super) fn left(at: DateTime<Utc>, by: &str, of: (&str, &str)) -> Line {
         Line::of(Line::LEFT, at, by, of)
     }
 
-    fn of(is: &str, at: DateTime<Utc>, by: &str, (effect, attempt): (&str, &str)) -> Line {
+    fn of(is: &str, at: DateTime<Utc>, by: &str, (effect, round): (&str, &str)) -> Line {
         Line {
             effect: Some(effect.to_owned()),
-            attempt: Some(attempt.to_owned()),
+            round: Some(round.to_owned()),
             ..Line::new(is, at, by)
         }
     }
@@ -223,25 +241,25 @@ impl Line {
     pub(super) fn ending(at: DateTime<Utc>, by: &str, document: String) -> Line {
         Line {
             document: Some(document),
-            ..Line::new(Line::ENDING, at, by)
+            ..Line::named(Line::ENDING, at, by)
         }
     }
 
     /// It is archived.
     pub(super) fn ended(at: DateTime<Utc>, by: &str) -> Line {
-        Line::new(Line::ENDED, at, by)
+        Line::named(Line::ENDED, at, by)
     }
 
     /// It is not.
     pub(super) fn goes_on(at: DateTime<Utc>, by: &str) -> Line {
-        Line::new(Line::GOES_ON, at, by)
+        Line::named(Line::GOES_ON, at, by)
     }
 
     /// The command of a proof ended.
     pub(super) fn proved(at: DateTime<Utc>, by: &str, proof: StoredProof) -> Line {
         Line {
             proof: Some(proof),
-            ..Line::new(Line::PROVED, at, by)
+            ..Line::named(Line::PROVED, at, by)
         }
     }
 
@@ -249,7 +267,7 @@ impl Line {
     pub(super) fn waits(at: DateTime<Utc>, by: &str, wait: Option<Wait>) -> Line {
         Line {
             wait,
-            ..Line::new(later::NOT_BEFORE, at, by)
+            ..Line::named(later::NOT_BEFORE, at, by)
         }
     }
 
@@ -257,37 +275,52 @@ impl Line {
     pub(super) fn tried(at: DateTime<Utc>, by: &str, tried: Tried) -> Line {
         Line {
             tried: Some(tried),
-            ..Line::new(attempts::ATTEMPT, at, by)
+            ..Line::named(attempts::ATTEMPT, at, by)
         }
     }
 
     /// The attempts so far no longer count.
     pub(super) fn begins_anew(at: DateTime<Utc>, by: &str) -> Line {
-        Line::new(attempts::RESET, at, by)
+        Line::named(attempts::RESET, at, by)
     }
 
     /// The lines of a task; all of them where none is asked for.
     pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
-        let mut lines = Vec::new();
-        for (number, text) in (1..).zip(texts) {
-            let read = serde_json::from_str(text);
-            let line: Line =
-                read.map_err(|error| unreadable(format!("its line {number} is damaged: {error}")))?;
-            let is_of_another = line
-                .task
-                .as_deref()
-                .zip(task)
-                .is_some_and(|(of, task)| of != task);
-            if !is_of_another {
-                lines.push(Line { number, ..line });
-            }
-        }
-        Ok(lines)
+        let lines = (1..).zip(texts);
+        let lines = lines.map(|(number, text)| Line::read(text, number));
+        let is_of_task =
+            |line: &Result<Line>| !line.as_ref().is_ok_and(|line| line.is_of_another(task));
+        lines.filter(is_of_task).collect()
+    }
+
+    fn read(text: &str, number: usize) -> Result<Line> {
+        let read = serde_json::from_str(text);
+        let line: Line =
+            read.map_err(|error| unreadable(format!("its line {number} is damaged: {error}")))?;
+        Ok(Line { number, ..line })
+    }
+
+    /// Whether it is of another task than this in the slot of a host file.
+    fn is_of_another(&self, task: Option<&str>) -> bool {
+        let tasks = self.task.as_deref().zip(task);
+        tasks.is_some_and(|(of, task)| of != task)
     }
 
     /// The line in a host file, of this task in the slot.
     pub(super) fn of_slot(self, task: Option<String>) -> Line {
         Line { task, ..self }
+    }
+
+    /// The line behind these.
+    pub(super) fn behind(self, entries: &Entries) -> Line {
+        Line {
+            begins_task: entries.begins_task,
+            ..self
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
     }
 
     pub(super) fn text(&self) -> Result<String> {
@@ -318,60 +351,90 @@ pub struct LedgerState {
 }
 
 /// What the lines of a ledger come to.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     /// How many lines there are.
     pub(super) lines: usize,
+    /// How many of them are of the task.
+    pub(super) of_task: usize,
     /// In a host file, the task whose ledger it is.
     pub(super) task: Option<String>,
     /// What is known of the task. An effect that has no end yet is in doubt.
     pub(super) state: LedgerState,
-    /// The last line, where that says that the complete task is about to be archived.
-    pub(super) ending: Option<Line>,
+    /// The document of the complete task, where the last line says that this is about to be archived.
+    pub(super) ending: Option<String>,
+    /// Whether the next line is to say that the task before it has ended, since no line does.
+    pub(super) begins_task: bool,
+    /// Where each effect is, by its id.
+    places: HashMap<String, usize>,
 }
 
 impl Entries {
-    /// Reads the lines of a task, of so many in all. `is_archived` says whether this document of the complete task is.
-    pub(super) fn read(
-        all: usize,
-        lines: Vec<Line>,
-        is_archived: impl FnOnce(Option<&str>) -> Result<bool>,
-    ) -> Result<Entries> {
-        let mut entries = Entries {
-            lines: all,
+    /// Those of a task in the slot of a host file; else of all lines.
+    pub(super) fn of(task: Option<String>) -> Entries {
+        Entries {
+            task,
             ..Entries::default()
-        };
-        for line in lines {
-            entries.add(line)?;
         }
-        if let Some(ending) = entries.ending.take()
-            && is_archived(ending.document.as_deref())?
-        {
-            entries.state = LedgerState::default();
+    }
+
+    /// Adds the lines that follow.
+    pub(super) fn add_lines(&mut self, texts: &[String]) -> Result<()> {
+        for text in texts {
+            self.lines += 1;
+            let line = Line::read(text, self.lines)?;
+            if !line.is_of_another(self.task.as_deref()) {
+                self.of_task += 1;
+                self.add(line)?;
+            }
         }
-        Ok(entries)
+        Ok(())
+    }
+
+    /// The task has ended.
+    fn clear(&mut self) {
+        self.state = LedgerState::default();
+        self.places.clear();
+    }
+
+    /// The same for the next task: an archive that was interrupted took place.
+    pub(super) fn of_next_task(&self) -> Entries {
+        Entries {
+            lines: self.lines,
+            of_task: self.of_task,
+            begins_task: true,
+            ..Entries::of(self.task.clone())
+        }
     }
 
     pub(super) fn find(&self, id: &str) -> Option<&EffectRecord> {
-        self.state.effects.iter().find(|effect| effect.id == id)
+        let place = self.places.get(id)?;
+        self.state.effects.get(*place)
     }
 
     fn add(&mut self, line: Line) -> Result<()> {
         self.ending = None;
+        if line.begins_task {
+            self.clear();
+        }
         match &*line.is {
             Line::ENDING => {
-                self.ending = Some(line);
+                self.ending = Some(line.document.unwrap_or_default());
                 return Ok(());
             }
             Line::GOES_ON => return Ok(()),
             Line::ENDED => {
-                self.state = LedgerState::default();
+                self.clear();
                 return Ok(());
             }
             Line::PROVED => {
                 if let Some(proof) = line.proof {
-                    proof.add_to(&mut self.state.proofs, line.at, line.by);
-                    return Ok(());
+                    let name = line.name.unwrap_or_default();
+                    let added = proof.add_to(&mut self.state.proofs, line.at, line.by, name);
+                    return added.ok_or_else(|| {
+                        let number = line.number;
+                        unreadable(format!("its line {number} covers what an earlier proof does, which is not there"))
+                    });
                 }
             }
             later::NOT_BEFORE => {
@@ -403,11 +466,14 @@ impl Entries {
             // An effect that is begun uses its approval up.
             _ => {}
         }
-        let (Some(id), Some(name)) = (line.effect, line.attempt) else {
+        let (Some(id), Some(name)) = (line.effect, line.round) else {
             return Err(unknown(&line.is));
         };
         let effects = &mut self.state.effects;
-        let found = effects.iter_mut().find(|effect| effect.id == id);
+        let found = self
+            .places
+            .get(&id)
+            .and_then(|place| effects.get_mut(*place));
         let status = match (&*line.is, line.receipt) {
             (Line::BEGUN, _) => {
                 let begun = EffectRecord {
@@ -416,7 +482,7 @@ impl Entries {
                     since: line.at,
                     by: line.by,
                     how_to_check: line.how_to_check,
-                    attempt: name,
+                    round: name,
                     process: line.process,
                     begun: Begun {
                         fence: line.fence,
@@ -426,7 +492,10 @@ impl Entries {
                 };
                 match found {
                     Some(effect) => *effect = begun,
-                    None => effects.push(begun),
+                    None => {
+                        self.places.insert(begun.id.clone(), effects.len());
+                        effects.push(begun);
+                    }
                 }
                 return Ok(());
             }
@@ -435,8 +504,8 @@ impl Entries {
             (Line::LEFT, _) => EffectStatus::InDoubt,
             (is, _) => return Err(unknown(is)),
         };
-        // What is said of an earlier attempt changes nothing of a later one, and nothing undoes what was done.
-        let Some(effect) = found.filter(|effect| effect.attempt == name) else {
+        // What is said of an earlier round changes nothing of a later one, and nothing undoes what was done.
+        let Some(effect) = found.filter(|effect| effect.round == name) else {
             return Ok(());
         };
         match (&status, &effect.status) {

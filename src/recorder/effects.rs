@@ -85,7 +85,7 @@ impl<C: Checkpoint> Recorder<C> {
     /// # Errors
     ///
     /// Those of [`Ledger::state`].
-    pub fn ledger(&self) -> Result<LedgerState> {
+    pub fn ledger_state(&self) -> Result<LedgerState> {
         self.own_ledger(&self.checkpoints()).state()
     }
 

@@ -4,8 +4,10 @@ use std::io;
 use std::process::Command;
 
 use super::{Recorded, Recorder};
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Result};
-use crate::ledger::{OutputTail, Proof, ProofEnd, ProofRecord, ProofRunner, Proofs, run_quietly};
+use crate::checkpoint::{Checkpoint, Error, Result};
+use crate::ledger::{
+    Ledger, OutputTail, Proof, ProofEnd, ProofRecord, ProofReport, ProofRunner, Proofs, run_quietly,
+};
 
 /// What came of a proof.
 #[derive(Debug)]
@@ -85,11 +87,11 @@ impl<C: Checkpoint> Recorder<C> {
 
     fn prove_all(&self, of: &[String], proof: &Proof, run: &mut ProofRunner<'_>) -> Result<Proved> {
         // Nothing is run for an owner that lost the task.
-        self.in_ledger(|ledger| ledger.state().map(drop))?;
+        let earlier = self.in_ledger(Ledger::state)?.proofs;
         let root = &self.options.resume.root;
         let ran = self
             .checkpoints
-            .run_proof(&self.key, of, proof, root, run)?;
+            .run_proof(&self.key, of, (proof, &earlier), root, run)?;
         let record = self.in_ledger(|ledger| ledger.record_proof(&ran))?;
         let mut proved = Proved {
             record,
@@ -104,29 +106,15 @@ impl<C: Checkpoint> Recorder<C> {
 
     /// Fills the member that the protocol has for a criterion or gate.
     fn report_proof(&self, item: &str, proved: &mut Proved) -> Result<()> {
-        let mut refused = None;
         let reports = self
             .checkpoints
             .proof_reports(&self.key, item, &proved.record)?;
-        for report in reports {
-            match self.report(report) {
-                Ok(recorded) => {
-                    proved.reported.push(recorded);
-                    return Ok(());
-                }
-                Err(error) if !is_of_the_format(&error) => return Err(error),
-                Err(error) => refused = Some(error),
-            }
+        match ProofReport::make(reports, |report| self.report(report), |error| error.code()) {
+            ProofReport::Taken(recorded) => proved.reported.push(recorded),
+            ProofReport::NotTaken(error) => proved.refused.push(error),
+            ProofReport::Failed(error) => return Err(error),
+            ProofReport::None => {}
         }
-        proved.refused.extend(refused);
         Ok(())
     }
-}
-
-/// Whether an error says that the format does not take a report.
-fn is_of_the_format(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Refused { .. } | ErrorKind::Transition { .. } | ErrorKind::Unsupported { .. }
-    )
 }

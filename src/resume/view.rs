@@ -131,7 +131,7 @@ impl<'r> View<'r> {
 
 fn worth(status: &ProofStatus) -> &'static str {
     match status {
-        ProofStatus::Claimed => "claimed",
+        ProofStatus::Reported => "reported",
         ProofStatus::Proven => "proven",
         ProofStatus::Failed { .. } => "its proof failed",
         ProofStatus::Outdated { .. } => "its proof is outdated",

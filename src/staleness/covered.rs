@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,15 +25,79 @@ pub(crate) struct Covered {
     files: BTreeMap<String, Fingerprint>,
 }
 
+/// What a later list has otherwise than an earlier one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CoveredChange {
+    /// All folders of the later one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    folders: Vec<String>,
+    /// The files that are new or have another record.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, Fingerprint>,
+    /// Those that are no longer covered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<String>,
+}
+
+impl CoveredChange {
+    /// How many files it names.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len() + self.gone.len()
+    }
+}
+
 impl Covered {
+    /// What this list has otherwise than an earlier one.
+    pub(crate) fn change_from(&self, before: &Covered) -> CoveredChange {
+        let differs =
+            |(path, print): &(&String, &Fingerprint)| before.files.get(*path) != Some(*print);
+        let files = self.files.iter().filter(differs);
+        let gone = before
+            .files
+            .keys()
+            .filter(|path| !self.files.contains_key(*path));
+        CoveredChange {
+            folders: self.folders.clone(),
+            files: files
+                .map(|(path, print)| (path.clone(), print.clone()))
+                .collect(),
+            gone: gone.cloned().collect(),
+        }
+    }
+
+    /// The later list.
+    pub(crate) fn changed_by(self: &Arc<Covered>, change: CoveredChange) -> Arc<Covered> {
+        if change.len() == 0 && change.folders == self.folders {
+            return Arc::clone(self);
+        }
+        let mut later = Covered::clone(self);
+        later.folders = change.folders;
+        later.files.extend(change.files);
+        change
+            .gone
+            .iter()
+            .for_each(|path| drop(later.files.remove(path)));
+        Arc::new(later)
+    }
+
+    /// How many files it has.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
     /// Covers the files and folders that a caller names. All of them must exist. A named file counts even if it
     /// is not a source file; of a folder, only the source files count.
+    /// `known` are earlier lists, newest first: a file that did not change since is not hashed again.
     ///
     /// # Errors
     ///
     /// The code `input`, with the path of an input that is missing, lies outside the project, is skipped or
     /// cannot be read.
-    pub(crate) fn of_inputs(inputs: &[String], tracking: &Tracking) -> Result<Covered> {
+    pub(crate) fn of_inputs(
+        inputs: &[String],
+        tracking: &Tracking,
+        known: &[&Covered],
+    ) -> Result<Covered> {
         let mut covered = Covered::default();
         let mut project = Project::new(tracking);
         for input in inputs {
@@ -52,7 +117,7 @@ impl Covered {
                         "is a folder of which no file is a source of the project; name its files",
                     ));
                 }
-                found => covered.add(&path, found, &mut project)?,
+                found => covered.add(&path, found, &mut project, known)?,
             }
         }
         Ok(covered)
@@ -67,13 +132,14 @@ impl Covered {
     pub(crate) fn of_files<'f>(
         files: impl IntoIterator<Item = &'f str>,
         tracking: &Tracking,
+        known: &[&Covered],
     ) -> Result<Covered> {
         let mut covered = Covered::default();
         let mut project = Project::new(tracking);
         for path in files {
             if project.tracks(path) {
                 let found = project.find(path);
-                covered.add(path, found, &mut project)?;
+                covered.add(path, found, &mut project, known)?;
             }
         }
         Ok(covered)
@@ -131,14 +197,20 @@ impl Covered {
         changed
     }
 
-    fn add(&mut self, path: &str, found: Found, project: &mut Project<'_>) -> Result<()> {
+    fn add(
+        &mut self,
+        path: &str,
+        found: Found,
+        project: &mut Project<'_>,
+        known: &[&Covered],
+    ) -> Result<()> {
         match found {
             Found::Folder => {
                 let folder = path.trim_end_matches('/').to_owned();
                 for file in files_in(&folder, project)? {
                     let found = project.find(&file);
                     if !matches!(found, Found::Folder) {
-                        self.add(&file, found, project)?;
+                        self.add(&file, found, project, known)?;
                     }
                 }
                 if !self.folders.contains(&folder) {
@@ -147,7 +219,11 @@ impl Covered {
             }
             Found::Outside(_) => {}
             found => {
-                let print = match Fingerprint::take(found, None) {
+                // What surely did not change since an earlier proof is not read again, and has the same record.
+                let before = known.iter().find_map(|known| known.files.get(path));
+                let before = before.filter(|before| matches!(before, Fingerprint::File(_)));
+                let is_there = matches!(found, Found::File(..));
+                let print = match Fingerprint::take(found, before.filter(|_| is_there)) {
                     Fingerprint::File(print) => Fingerprint::File(print.with_doubt()),
                     Fingerprint::NeverThere => Fingerprint::Missing,
                     Fingerprint::Unknown => return Err(refused(path, "cannot be read")),
@@ -191,7 +267,8 @@ fn in_project(input: &str, project: &Project<'_>) -> Result<String> {
         .join("/"))
 }
 
-/// The source files below a folder. Links that stay within the project are followed.
+/// The source files below a folder. Links that stay within the project are followed. Files of
+/// the store are skipped, because each save of any task changes them.
 fn files_in(folder: &str, project: &mut Project<'_>) -> Result<Vec<String>> {
     let mut files = Vec::new();
     walk(folder, project, &mut (Vec::new(), 0), &mut files)?;
@@ -239,7 +316,7 @@ fn walk(
         let is_file = kind.is_file() || matches!(leads_to, Some(Found::File(..) | Found::Missing));
         if is_folder && project.may_track_in(&path) {
             walk(&path, project, above, files)?;
-        } else if is_file && project.tracks(&path) {
+        } else if is_file && project.tracks(&path) && !project.is_of_store(&path) {
             files.push(path);
         }
         if files.len() > MOST_FILES {

@@ -23,7 +23,7 @@ use std::path::Path;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
-pub(crate) use covered::Covered;
+pub(crate) use covered::{Covered, CoveredChange};
 pub(crate) use fingerprint::Fingerprint;
 #[doc(hidden)]
 pub use fingerprint::Fingerprints;

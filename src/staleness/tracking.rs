@@ -33,6 +33,8 @@ pub struct Tracking {
 pub(crate) struct OwnFile {
     pub(crate) path: PathBuf,
     pub(crate) layout: Layout,
+    /// Whether its folder is one of checkpoints, each in a file of its own.
+    pub(crate) is_in_store: bool,
 }
 
 impl Tracking {
@@ -67,7 +69,19 @@ impl Tracking {
 
     /// Sets the file that contains the checkpoint. Neither that file nor its backups are tracked.
     pub(crate) fn of_checkpoint(mut self, path: Option<PathBuf>, layout: Layout) -> Self {
-        self.own = path.map(|path| OwnFile { path, layout });
+        self.own = path.map(|path| OwnFile {
+            path,
+            layout,
+            is_in_store: false,
+        });
+        self
+    }
+
+    /// Says that the folder of that file is one of checkpoints.
+    pub(crate) fn in_store(mut self) -> Self {
+        if let Some(own) = &mut self.own {
+            own.is_in_store = true;
+        }
         self
     }
 
@@ -205,9 +219,44 @@ impl<'t> Project<'t> {
         folder == here || Some(folder) == backups
     }
 
+    /// Whether a path is a file of the store that the checkpoint is in: a checkpoint of another task, or a part of its
+    /// database. In the project's own folder a checkpoint is told from other files by the lock that we made for it.
+    pub(super) fn is_of_store(&self, path: &str) -> bool {
+        let Some(own) = &self.tracking.own else {
+            return false;
+        };
+        let whole = self.root.join(path);
+        let names = (whole.file_name(), own.path.file_name());
+        let (Some(name), Some(own_name)) = (names.0.and_then(OsStr::to_str), names.1) else {
+            return false;
+        };
+        let is_part = own_name.to_str().is_some_and(|own| name.starts_with(own));
+        let is_json = |name: &OsStr| Path::new(name).extension() == Some(OsStr::new("json"));
+        if !is_part && !is_json(OsStr::new(name)) {
+            return false;
+        }
+        let folder = |path: &Path| std::fs::canonicalize(fsio::parent_of(path)).ok();
+        let here = folder(&whole);
+        if here.is_none() || here != folder(&own.path) {
+            return false;
+        }
+        let is_root = here == std::fs::canonicalize(self.root).ok();
+        let may_be_checkpoint = own.is_in_store && is_json(own_name) && !is_root;
+        let lock = format!("{}.lock", name.to_lowercase());
+        let lock = [fsio::OWN_FOLDER, fsio::LOCKS_FOLDER, &lock];
+        let lock = fsio::parent_of(&whole).join(lock.iter().collect::<PathBuf>());
+        is_part
+            || (may_be_checkpoint && (own.layout.role)(name) != FileRole::Foreign)
+            || lock.exists()
+    }
+
     /// What is at a path, which must not lead out of the project. A path with `\`, as an agent on Windows
     /// writes it, also finds the file of the same name with `/`.
     pub(super) fn find(&mut self, path: &str) -> Found {
+        // The project's folder lies in none of its folders.
+        if path.is_empty() {
+            return Found::Folder;
+        }
         match (self.find_as_written(path), with_slashes(path)) {
             (Found::Missing, Some(slashed)) => self.find_as_written(&slashed),
             (found, _) => found,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::Saved;
+use super::{LedgerLines, LedgerMark, Saved};
 use crate::checkpoint::{Dropped, Fence, Key, Result, Revision};
 
 /// What a store keeps beside its documents: the dropped items and the fingerprints of the files that a document
@@ -57,7 +57,21 @@ pub trait Beside {
     ///
     /// Any failure to read them; [`Unreadable`](crate::ErrorKind::Unreadable) when the ledger is damaged, or is
     /// known to be on another machine.
-    fn ledger(&self, key: &Key) -> Result<Vec<String>>;
+    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+        Ok(self.ledger_since(key, None)?.lines)
+    }
+
+    /// The same lines without those that `mark` stands for. The mark came with an earlier answer for this key. A ledger
+    /// only grows, so a caller that keeps what the lines mean reads each line once.
+    ///
+    /// A store omits lines only if it knows that they are still there and unchanged. Otherwise, as after a forget, it
+    /// returns all lines, and [`LedgerLines::before`] is 0. A store without marks always returns
+    /// [`LedgerLines::all`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ledger`](Beside::ledger).
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines>;
 
     /// Adds a line to the ledger of this key if it has exactly `at` lines. Otherwise nothing is written, and the
     /// result is `false`. After `true`, the line is as durable as a document. The key need not have a document.

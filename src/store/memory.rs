@@ -9,9 +9,9 @@ use std::time::{Instant, SystemTime};
 
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
-    Exclusive, Heartbeat, History, HistoryEntry, Keep, Listed, ListedLedger, Outcome, Page, Put,
-    Query, Recover, RecoverOptions, Recovered, RolledBack, Saved, Stored, check_expected,
-    check_ledger_line,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, LedgerLines, LedgerMark, Listed,
+    ListedLedger, Outcome, Page, Put, Query, Recover, RecoverOptions, Recovered, RolledBack, Saved,
+    Stored, check_expected, check_ledger_line,
 };
 use crate::checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 
@@ -250,10 +250,13 @@ impl Beside for MemoryStore {
         None
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
         let entries = self.entries();
-        let entry = entries.by_key.get(key);
-        Ok(entry.map(|entry| entry.ledger.clone()).unwrap_or_default())
+        let ledger = entries.by_key.get(key).map(|entry| &*entry.ledger);
+        let ledger = ledger.unwrap_or_default();
+        LedgerLines::since(mark, |from| {
+            Ok(ledger.get(from..).unwrap_or_default().to_vec())
+        })
     }
 
     fn append_to_ledger(

@@ -7,9 +7,9 @@ use chrono::{DateTime, Utc};
 
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions,
-    EntryId, Exclusive, Heartbeat, History, HistoryEntry, Keep, Listener, Page, Put, Query,
-    Recover, RecoverOptions, Recovered, RolledBack, Saved, Stored, claims_of, history_of,
-    recovery_of,
+    EntryId, Exclusive, Heartbeat, History, HistoryEntry, Keep, LedgerLines, LedgerMark, Listener,
+    Page, Put, Query, Recover, RecoverOptions, Recovered, RolledBack, Saved, Stored, claims_of,
+    history_of, recovery_of,
 };
 use crate::checkpoint::{Claim, Dropped, Error, ErrorKind, Fence, Key, Result, Revision};
 
@@ -178,8 +178,8 @@ impl<S: CheckpointStore> Beside for Scoped<S> {
         self.store.beside().document_file(&self.whole(key).ok()?)
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
-        self.at(key, |whole| self.store.beside().ledger(whole))
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        self.at(key, |whole| self.store.beside().ledger_since(whole, mark))
     }
 
     fn append_to_ledger(

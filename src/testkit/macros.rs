@@ -137,6 +137,7 @@ macro_rules! __store_rules {
             a_line_of_a_ledger_needs_the_fence
             a_ledger_outlives_its_documents
             a_copy_has_the_ledger
+            a_mark_stands_only_for_lines_that_are_there
             one_of_many_threads_uses_an_approval
             an_approval_is_used_with_the_fence
 

@@ -17,8 +17,8 @@
 //! use std::sync::{Arc, Mutex};
 //!
 //! use agent_checkpoint::store::{
-//!     Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History, Outcome, Page,
-//!     Put, Query, Recover, Saved, Stored, check_expected, check_ledger_line,
+//!     Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat, History, LedgerLines,
+//!     LedgerMark, Outcome, Page, Put, Query, Recover, Saved, Stored, check_expected, check_ledger_line,
 //! };
 //! use agent_checkpoint::testkit::Place;
 //! use agent_checkpoint::{Dropped, Fence, Key, Result, Revision};
@@ -140,9 +140,10 @@
 //!         None
 //!     }
 //!
-//!     fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+//!     fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
 //!         let rows = self.0.lock().unwrap();
-//!         Ok(rows.get(key).map(|row| row.ledger.clone()).unwrap_or_default())
+//!         let ledger = rows.get(key).map(|row| &*row.ledger).unwrap_or_default();
+//!         LedgerLines::since(mark, |from| Ok(ledger.get(from..).unwrap_or_default().to_vec()))
 //!     }
 //!
 //!     fn append_to_ledger(&self, key: &Key, line: &str, at: usize, _: Option<Fence>) -> Result<bool> {

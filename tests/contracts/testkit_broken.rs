@@ -95,6 +95,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         a_line_of_a_ledger_needs_the_fence() IgnoresFences "a line without the fence was not refused"
         a_ledger_outlives_its_documents() EndsLedgers "the ledger after a delete"
         a_copy_has_the_ledger() AddsNoLines "the copy: "
+        a_mark_stands_only_for_lines_that_are_there() BelievesMarks "behind a mark of a ledger that was forgotten"
         one_of_many_threads_uses_an_approval() AddsLinesAnywhere "the uses of one approval"
         an_approval_is_used_with_the_fence() IgnoresFences "asking without the fence was not refused"
 

@@ -85,7 +85,7 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
     );
     let used = recorder.consume(&pay(50)).unwrap();
     assert_eq!(used.status, ApprovalStatus::Consumed);
-    assert_eq!(used, recorder.ledger().unwrap().approvals[0]);
+    assert_eq!(used, recorder.ledger_state().unwrap().approvals[0]);
     refused(
         recorder.consume(&pay(50)),
         "was consumed already, by dev, session",
@@ -103,7 +103,7 @@ fn what_is_approved_is_used_once_and_only_as_it_was_asked() {
         recorder.consume(&pay(500)),
         "a person is to approve or deny it first",
     );
-    assert_eq!(recorder.ledger().unwrap().approvals.len(), 1);
+    assert_eq!(recorder.ledger_state().unwrap().approvals.len(), 1);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_expired_is_neither_decided_nor_used() {
     let scene = Scene::new();
     let tasks = scene.view::<TaskCheckpoint>();
     let ledger = tasks.ledger(&key("US-003"), "dev");
-    let hour = || pay(50).expiring_in(Duration::from_secs(3600));
+    let hour = || pay(50).with_expiry(Duration::from_secs(3600));
     for is_approved in [false, true] {
         let asked = ledger.ask(&hour()).unwrap();
         if is_approved {
@@ -163,7 +163,7 @@ fn what_expired_is_neither_decided_nor_used() {
     }
     for never in [Duration::ZERO, Duration::MAX] {
         refused(
-            ledger.ask(&pay(50).expiring_in(never)),
+            ledger.ask(&pay(50).with_expiry(never)),
             "a time that is none or too long",
         );
     }
@@ -321,7 +321,7 @@ fn a_plan_waits_for_who_is_to_decide_and_names_what_was_decided() {
         ("rename", ApprovalDecision::Approved),
     ] {
         ask(id, &["./do", id]);
-        let record = recorder.ledger().unwrap().approvals.pop().unwrap();
+        let record = recorder.ledger_state().unwrap().approvals.pop().unwrap();
         person(&tasks).decide(&record, &decision, "Ann").unwrap();
     }
     let of = |id: &str| Approval::of_command(id, &["./do", id]).unwrap();
@@ -333,7 +333,7 @@ fn a_plan_waits_for_who_is_to_decide_and_names_what_was_decided() {
         panic!("it is approved");
     };
     guard.done(&()).unwrap();
-    let short = of("late").expiring_in(Duration::from_secs(1));
+    let short = of("late").with_expiry(Duration::from_secs(1));
     recorder.ask(&short).unwrap();
     scene.watch.pass(1);
     let hostile = Approval::new(

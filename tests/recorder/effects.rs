@@ -64,7 +64,7 @@ fn an_effect_takes_place_once_whoever_goes_on() {
     assert_eq!(receipt(next.effect(&mail()).unwrap()), 7);
     // An effect that did not take place may be begun again.
     begun(next.effect(&other).unwrap()).done(&8).unwrap();
-    let all = next.ledger().unwrap().effects;
+    let all = next.ledger_state().unwrap().effects;
     assert_eq!(
         all.iter().map(|it| &*it.id).collect::<Vec<_>>(),
         [mail().id(), other.id()]
@@ -109,7 +109,7 @@ fn a_guard_that_is_dropped_leaves_a_doubt_which_only_a_finding_settles() {
         }
     }
     // An effect that took place cannot be settled as not done.
-    let done = &recorder.ledger().unwrap().effects[0];
+    let done = &recorder.ledger_state().unwrap().effects[0];
     let refused = recorder.settle(done, Settlement::NotDone).unwrap_err();
     assert!(refused.to_string().contains("took place"), "{refused}");
     recorder
@@ -165,7 +165,7 @@ fn an_agent_that_lost_its_task_begins_nothing_and_may_still_say_what_took_place(
     let new = new.carry_on().unwrap();
     let other = Effect::with_id("pay").unwrap();
     assert!(old.effect(&other).unwrap_err().is_taken_over());
-    let there = &old.ledger().unwrap().effects[0];
+    let there = &old.ledger_state().unwrap().effects[0];
     assert!(
         old.settle(there, Settlement::NotDone)
             .unwrap_err()
@@ -179,7 +179,7 @@ fn an_agent_that_lost_its_task_begins_nothing_and_may_still_say_what_took_place(
     guard.done(&7).unwrap();
     assert_eq!(receipt(new.effect(&mail()).unwrap()), 7);
     assert_eq!(
-        new.ledger().unwrap().effects.len(),
+        new.ledger_state().unwrap().effects.len(),
         1,
         "and nothing else was begun"
     );

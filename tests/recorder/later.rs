@@ -180,7 +180,7 @@ fn check_format<C: Checkpoint>(
     assert!(waits(&waiting), "{}: {waiting:?}", C::FORMAT);
     let said = wait(None);
     assert!(waiting.message.contains(said.name()), "{}", waiting.message);
-    let state = recorder.ledger().unwrap();
+    let state = recorder.ledger_state().unwrap();
     let handoff = recorder.checkpoint().unwrap().handoff();
     let until = time(UNTIL);
     assert_eq!(
@@ -235,7 +235,7 @@ fn a_report_that_is_refused_leaves_no_time() {
         because: "it".into(),
     };
     recorder.batch([limited(until), lacks]).unwrap_err();
-    assert_eq!(recorder.ledger().unwrap().not_before, None);
+    assert_eq!(recorder.ledger_state().unwrap().not_before, None);
     // A report of an agent that lost the task does not count either.
     let tasks = scene.view::<TaskCheckpoint>();
     let found = Recorder::resume(
@@ -246,9 +246,9 @@ fn a_report_that_is_refused_leaves_no_time() {
     let next = found.unwrap().carry_on().unwrap();
     let refused = recorder.report(limited(until)).unwrap_err();
     assert!(refused.is_taken_over(), "{refused}");
-    assert_eq!(next.ledger().unwrap().not_before, None);
+    assert_eq!(next.ledger_state().unwrap().not_before, None);
     next.report(limited(until)).unwrap();
-    assert!(next.ledger().unwrap().not_before.is_some());
+    assert!(next.ledger_state().unwrap().not_before.is_some());
 }
 
 #[test]

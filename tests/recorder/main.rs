@@ -23,6 +23,7 @@ mod given_up;
 mod in_async;
 mod interrupted;
 mod later;
+mod ledger_growth;
 mod owning;
 #[cfg(unix)]
 mod proofs;

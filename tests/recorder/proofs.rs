@@ -124,7 +124,7 @@ fn the_newest_proof_of_an_item_counts_for_the_files_that_it_covered() {
     // The action before, the status then, and how many proofs a rerun runs.
     type Row<'r> = (&'r str, &'r dyn Fn(), &'r str, usize);
     let rows: &[Row<'_>] = &[
-        ("nothing", &|| {}, "claimed", 0),
+        ("nothing", &|| {}, "reported", 0),
         ("passed", &|| prove(0), "proven", 0),
         ("other file", &|| work.write("docs/d.md", "x"), "proven", 0),
         ("failed", &|| prove(3), "failed", 0),
@@ -156,7 +156,7 @@ fn the_newest_proof_of_an_item_counts_for_the_files_that_it_covered() {
     for (name, change, expected, reruns) in rows {
         change();
         assert_eq!(status(&recorder, "Make a"), *expected, "{name}");
-        assert_eq!(status(&recorder, "Make b"), "claimed", "{name}");
+        assert_eq!(status(&recorder, "Make b"), "reported", "{name}");
         assert_eq!(reran(&work, &recorder), *reruns, "{name}");
     }
     // Unfinished work is listed once it has a proof.
@@ -245,7 +245,7 @@ fn what_cannot_be_covered_or_run_is_named_and_nothing_is_recorded() {
         "{said}"
     );
     assert_eq!(
-        (work.runs(), recorder.ledger().unwrap().proofs.len()),
+        (work.runs(), recorder.ledger_state().unwrap().proofs.len()),
         (0, 0)
     );
     // Inputs may have any spelling, and a file that a tool created may be named.
@@ -437,7 +437,7 @@ fn make_50_changes(seed: u64, numbers: &mut Numbers) {
     let _ = recorder.prove("Make a", &proof).unwrap();
     let mut changes = 0;
     while changes < 50 {
-        let record = recorder.ledger().unwrap().proofs.remove(0);
+        let record = recorder.ledger_state().unwrap().proofs.remove(0);
         let files: Vec<&str> = record.files().collect();
         let file = files[numbers.below(files.len())];
         let is_change = numbers.below(2) == 0;
@@ -624,7 +624,7 @@ fn a_plan_verifies_finished_work_whose_proof_failed_or_is_outdated() {
     let proof = |script: &str, inputs: &str| sh(script).with_inputs([inputs]);
     let _ = recorder.prove("Make a", &proof("true", "src")).unwrap();
     let _ = recorder.prove("Make c", &proof("exit 9", "src")).unwrap();
-    // Everything else is only claimed, and unfinished work is not trusted anyway.
+    // Everything else is only reported, and unfinished work is not trusted anyway.
     let first = plan();
     assert_eq!(first.plan.decision, ResumeDecision::Continue);
     assert!(first.plan.reasons.is_empty() && first.plan.warnings.is_empty());
@@ -670,7 +670,7 @@ fn proofs_go_along_with_the_task_until_it_is_archived_as_complete() {
     let next = Recorder::resume(&tasks, &key("US-003"), work.options("next")).unwrap();
     let next = next.carry_on().unwrap();
     assert_eq!(status(&next, "Make a"), "proven");
-    let record = &next.ledger().unwrap().proofs[0];
+    let record = &next.ledger_state().unwrap().proofs[0];
     assert!(record.by.starts_with("dev, session "), "{record:?}");
     // Even for a dropped step, and in another store.
     let other = FileStore::open(work.folder.path().join("checkpoints"));
@@ -687,7 +687,7 @@ fn proofs_go_along_with_the_task_until_it_is_archived_as_complete() {
         proofs()
             .items()
             .iter()
-            .all(|item| item.status == ProofStatus::Claimed)
+            .all(|item| item.status == ProofStatus::Reported)
     );
 }
 
@@ -737,7 +737,10 @@ fn an_owner_that_lost_its_task_proves_nothing() {
             .unwrap_err()
             .is_taken_over()
     );
-    assert_eq!((work.runs(), new.ledger().unwrap().proofs.len()), (0, 0));
+    assert_eq!(
+        (work.runs(), new.ledger_state().unwrap().proofs.len()),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -767,7 +770,7 @@ fn another_may_lose_its_task_while_the_command_runs_and_calls_go_on() {
         Ok((ProofEnd::Exit(0), OutputTail::default()))
     });
     assert!(lost.unwrap_err().is_taken_over());
-    assert_eq!(recorder.ledger().unwrap().proofs.len(), 1);
+    assert_eq!(recorder.ledger_state().unwrap().proofs.len(), 1);
 }
 
 #[test]
@@ -782,9 +785,155 @@ fn whatever_a_command_writes_is_kept_as_text() {
         "sleep 30 & echo up",
     ] {
         let record = recorder.prove("Make a", &sh(script)).unwrap().record;
-        let read = &recorder.ledger().unwrap().proofs[0];
+        let read = &recorder.ledger_state().unwrap().proofs[0];
         assert_eq!(read.output.text(), record.output.text(), "{script}");
         assert_eq!(read.output.omitted(), record.output.omitted(), "{script}");
         assert!(record.output.text().len() <= 3 * 8192);
+    }
+}
+
+/// The lines of the ledger, in bytes.
+fn sizes(work: &Work) -> Vec<usize> {
+    let tasks = work.scene.view::<TaskCheckpoint>();
+    let lines = tasks.store().beside().ledger(&key("US-003")).unwrap();
+    lines.iter().map(String::len).collect()
+}
+
+#[test]
+fn a_list_of_covered_files_is_written_once() {
+    let work = Work::new();
+    for number in 0..200 {
+        work.write(&format!("src/many/file-{number}.rs"), "x");
+    }
+    let recorder = work.task();
+    let all = || work.counted().with_inputs(["src", "docs"]);
+    let first = recorder.prove("Make a", &all()).unwrap().record;
+    for command in 0..5 {
+        let other = sh(&format!("exit {}", command % 2)).with_inputs(["src", "docs"]);
+        let _ = recorder.prove("Make b", &other).unwrap();
+        work.write("src/a.rs", &format!("change {command}"));
+        let _ = recorder.prove("Make a", &all()).unwrap();
+    }
+    // A list of other files is no longer than it has files.
+    let few = sh("exit 0").with_inputs(["docs"]);
+    let last = recorder.prove("Make b", &few).unwrap().record;
+    assert_eq!(last.files().collect::<Vec<_>>(), ["docs/d.md"]);
+    let sizes = sizes(&work);
+    assert!(sizes[0] > 200 * 100, "{sizes:?}");
+    assert!(sizes[1..].iter().all(|size| *size < 2_000), "{sizes:?}");
+    // Each proof has all of its files, for whoever reads the ledger, and a change of any shows.
+    let read = |state: agent_checkpoint::ledger::LedgerState| -> Vec<Vec<String>> {
+        let files = state
+            .proofs
+            .iter()
+            .map(|proof| proof.files().map(str::to_owned).collect());
+        files.collect()
+    };
+    let tasks = work.scene.view::<TaskCheckpoint>();
+    let anew = read(tasks.ledger(&key("US-003"), "next").state().unwrap());
+    assert_eq!(anew, read(recorder.ledger_state().unwrap()));
+    assert_eq!(anew[0], first.files().collect::<Vec<_>>());
+    assert_eq!(status(&recorder, "Make a"), "proven");
+    work.write("src/many/file-7.rs", "y");
+    assert_eq!(status(&recorder, "Make a"), "outdated src/many/file-7.rs");
+    assert_eq!(status(&recorder, "Make b"), "proven");
+    fs::remove_file(work.path("src/many/file-7.rs")).unwrap();
+    let _ = recorder.prove("Make a", &all()).unwrap();
+    assert_eq!(status(&recorder, "Make a"), "proven");
+    work.write("src/many/file-7.rs", "x");
+    assert_eq!(status(&recorder, "Make a"), "outdated src/many/file-7.rs");
+    // A copy has the lists, and so has what a ledger is taken along to.
+    let target = tempfile::tempdir().unwrap();
+    let target = FileStore::open(target.path());
+    let report = copy(tasks.store(), &target, &CopyOptions::new(), &mut |_| {}).unwrap();
+    assert!(report.refused.is_empty(), "{:?}", report.refused);
+    let there = target.checkpoints::<TaskCheckpoint>();
+    let there = there.ledger(&key("US-003"), "next");
+    assert_eq!(
+        read(there.state().unwrap()),
+        read(recorder.ledger_state().unwrap())
+    );
+    let other = tasks.ledger(&key("converted"), "next");
+    tasks
+        .ledger(&key("US-003"), "next")
+        .copy_to(&other)
+        .unwrap();
+    assert_eq!(
+        read(other.state().unwrap()),
+        read(recorder.ledger_state().unwrap())
+    );
+}
+
+#[test]
+fn a_save_of_another_task_outdates_no_proof_of_the_whole_project() {
+    let work = Work::new();
+    // Of a store in a folder of the project, and of one in the project's own folder.
+    for folder in ["checkpoints", ""] {
+        let store = FileStore::open(work.path(folder));
+        let tasks = store.checkpoints::<TaskCheckpoint>();
+        let first = work.scene.first(&["Make a"]);
+        work.write("settings.json", "{}");
+        work.write("checkpoints/notes.md", "notes");
+        tasks.create(&key("US-009"), &first).unwrap();
+        let recorder = begun(&tasks, "US-003", work.options("dev"), &first);
+        recorder.step_done(&StepDone::new("Make a")).unwrap();
+        let proof = sh("exit 0").with_inputs(["."]);
+        let proved = recorder.prove("Make a", &proof).unwrap();
+        let files: Vec<&str> = proved.record.files().collect();
+        assert!(files.contains(&"settings.json") && files.contains(&"checkpoints/notes.md"));
+        let is_proven = || status(&recorder, "Make a") == "proven";
+        tasks
+            .update(&key("US-009"), |task| task.blockers.push("x".into()))
+            .unwrap();
+        tasks.create(&key("US-010"), &first).unwrap();
+        assert!(is_proven(), "{}", status(&recorder, "Make a"));
+        // What is named counts all the same, and so does what is not of the store.
+        let named = match folder {
+            "" => "US-009.json",
+            _ => "checkpoints/US-009.json",
+        };
+        let one = sh("exit 0").with_inputs([named]);
+        let _ = recorder.prove("Make a", &one).unwrap();
+        tasks
+            .update(&key("US-009"), |task| task.blockers.push("y".into()))
+            .unwrap();
+        assert_eq!(status(&recorder, "Make a"), format!("outdated {named}"));
+        let _ = recorder.prove("Make a", &proof).unwrap();
+        assert!(is_proven());
+        work.write("settings.json", "[]");
+        assert_eq!(status(&recorder, "Make a"), "outdated settings.json");
+        recorder.leave().unwrap();
+        for name in ["US-003", "US-009", "US-010"] {
+            tasks
+                .store()
+                .delete(&key(name), &Default::default())
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn no_rest_of_a_secret_is_kept_of_an_output() {
+    let secret = &["sk-", "ant-api03-", "abcdefghijklmnopqrstuvwxyz0123456789"].concat();
+    // It is cut at each of its letters.
+    for rest in 0..=secret.len() {
+        let after = 8 * 1024 - rest;
+        let output = format!("begin\ntoken {secret}\n{}", "x".repeat(after - 1));
+        for piece in [1_000, 100_000] {
+            let mut tail = OutputTail::default();
+            output
+                .as_bytes()
+                .chunks(piece)
+                .for_each(|bytes| tail.add(bytes));
+            let text = tail.text();
+            assert!(text.len() <= 8 * 1024 && text.ends_with(&"x".repeat(after - 1)));
+            let shown = &text[..text.len() - (after - 1)];
+            let is_rest = (4..=shown.len()).any(|length| {
+                shown
+                    .get(..length)
+                    .is_some_and(|part| secret.contains(part))
+            });
+            assert!(!is_rest, "with {rest} bytes of it: {shown:?}");
+        }
     }
 }

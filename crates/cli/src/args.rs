@@ -417,7 +417,7 @@ pub(crate) enum Verb {
     /// it covers: once one of them changes, the proof is outdated. It also passes or fails a criterion or gate of the
     /// format. Exit code 0 means proven, 1 not proven.
     Prove(Prove),
-    /// List which finished work is proven, failed, outdated or only claimed, and what must be proven again
+    /// List which finished work is proven, failed, outdated or only reported, and what must be proven again
     ///
     /// Exit code 1 means that something is failed or outdated.
     Check {
@@ -1109,6 +1109,16 @@ pub(crate) struct GateFail {
     /// The line of that file
     #[arg(long, value_name = "N", requires = "file")]
     pub(crate) line: Option<u32>,
+}
+
+/// An id that a caller makes up. It is told from an option that is misspelled.
+pub(crate) fn id(text: &str) -> Result<String, String> {
+    if text.starts_with('-') {
+        return Err(
+            "this is no option here, and no ID begins with `-`; write another ID".to_owned(),
+        );
+    }
+    Ok(text.to_owned())
 }
 
 fn used(text: &str) -> Result<ContextUse, String> {

@@ -22,7 +22,6 @@ mod help;
 mod inputs;
 mod named;
 mod output;
-mod passing;
 mod read;
 mod replace;
 mod report;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    FileStore, Heartbeat, History, Page, Put, Query, Recover, Saved, Stored,
+    FileStore, Heartbeat, History, LedgerLines, LedgerMark, Page, Put, Query, Recover, Saved,
+    Stored,
 };
 use agent_checkpoint::{Claim, Dropped, Error, Fence, Key, Result, Revision};
 
@@ -112,8 +113,8 @@ impl Beside for Team {
         self.files.document_file(&self.inside(key).ok()?)
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
-        outside(key, self.files.ledger(&self.inside(key)?))
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        outside(key, self.files.ledger_since(&self.inside(key)?, mark))
     }
 
     fn append_to_ledger(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use agent_checkpoint::store::Beside;
+use agent_checkpoint::store::{Beside, LedgerLines, LedgerMark};
 use agent_checkpoint::{Dropped, Fence, Key, Result, Revision};
 
 use crate::failure::Failure;
@@ -76,8 +76,8 @@ impl Beside for ObjectCheckpointStore {
         None
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
-        self.lines_of_ledger(key)
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        self.lines_of_ledger(key, mark)
     }
 
     fn append_to_ledger(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use agent_checkpoint::store::{ListedLedger, Page, check_ledger_line};
+use agent_checkpoint::store::{LedgerLines, LedgerMark, ListedLedger, Page, check_ledger_line};
 use agent_checkpoint::{Error, ErrorKind, Fence, Key, Result};
 use object_store::path::Path;
 use object_store::{ObjectMeta, PutMode, UpdateVersion};
@@ -48,12 +48,20 @@ enum Looked {
 }
 
 impl ObjectCheckpointStore {
-    pub(crate) fn lines_of_ledger(&self, key: &Key) -> Result<Vec<String>> {
+    /// The lines behind those of a mark. The object is read whole, since it is put whole.
+    pub(crate) fn lines_of_ledger(
+        &self,
+        key: &Key,
+        mark: Option<&LedgerMark>,
+    ) -> Result<LedgerLines> {
         let path = self.place.beside(&name_of(key.as_str()), LEDGER)?;
         let ledger = self.read_ledger(&path, self.time());
         let lines = ledger.and_then(|ledger| {
-            let lines = ledger.lines()?.into_iter();
-            Ok(lines.map(|(_, line)| line.to_owned()).collect())
+            let lines = ledger.lines()?;
+            LedgerLines::since(mark, |from| {
+                let lines = lines.iter().skip(from);
+                Ok(lines.map(|(_, line)| (*line).to_owned()).collect())
+            })
         });
         lines.map_err(|error| error.with_path(path.as_ref()).with_key(key))
     }

@@ -532,12 +532,13 @@ pub(crate) fn dropped(session: &mut Session, key: &Key, most: usize) -> Step<Vec
     Ok(all)
 }
 
-/// The lines of the ledger of a key, oldest first.
-pub(crate) fn ledger(session: &mut Session, key: &Key) -> Step<Vec<String>> {
-    let sql = "SELECT position, line FROM ledger WHERE key = $1 ORDER BY position";
+/// The lines of the ledger of a key from a number on, oldest first.
+pub(crate) fn ledger(session: &mut Session, key: &Key, from: usize) -> Step<Vec<String>> {
+    let sql =
+        "SELECT position, line FROM ledger WHERE key = $1 AND position >= $2 ORDER BY position";
     let mut lines = Vec::new();
-    for row in session.query(sql, &[&key.as_str()])? {
-        let at = lines.len();
+    for row in session.query(sql, &[&key.as_str(), &(from as i64)])? {
+        let at = from + lines.len();
         if row.try_get::<_, i64>(0)? != at as i64 {
             let detail = format!(
                 "line {at} of its ledger is missing in the database, so it is unknown which effects were begun or done; bring \
@@ -595,7 +596,10 @@ pub(crate) fn list(
              WHERE c.present IS NOT NULL AND c.name >= $1 AND c.name <= $2 AND c.name > $3 {is_one} ORDER BY c.name LIMIT $4"
         )
     };
-    let lines = "(SELECT coalesce(max(l.position) + 1, 0) FROM ledger AS l WHERE l.key = c.name)";
+    let lines = match query.ledgers {
+        true => "(SELECT coalesce(max(l.position) + 1, 0) FROM ledger AS l WHERE l.key = c.name)",
+        false => "NULL::bigint",
+    };
     match session.query(&sql(lines), &values) {
         // A read-only store may find tables of an earlier version, which had no ledgers.
         Err(failure) if failure.is_no_table() => session.query(&sql("0::bigint"), &values),
@@ -617,10 +621,10 @@ pub(crate) fn listed(
     // After a backup is restored the versions repeat, but not the random numbers of the writes.
     let mut of = String::with_capacity(2 * 16 + 1);
     let _ = write!(of, "{version:x}-{:x}", write.unwrap_or_default());
-    let lines: i64 = row.try_get(3)?;
+    let lines = row.try_get::<_, Option<i64>>(3)?.map(i64::unsigned_abs);
     let listed = Listed::from(key)
         .with_version(of)
-        .with_ledger(ListedLedger::of_lines(lines.unsigned_abs()));
+        .with_ledger(lines.map_or(ListedLedger::Unknown, ListedLedger::of_lines));
     if !has_content || row.try_get::<_, Option<&[u8]>>(10)?.is_none() {
         return Ok(Ok(listed));
     }

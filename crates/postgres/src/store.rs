@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    Heartbeat, History, Keep, Listener, Outcome, Page, Put, Query, Recover, Saved, Stored,
-    check_expected, check_ledger_line, check_size,
+    Heartbeat, History, Keep, LedgerLines, LedgerMark, Listener, Outcome, Page, Put, Query,
+    Recover, Saved, Stored, check_expected, check_ledger_line, check_size,
 };
 use agent_checkpoint::{
     Claim, Clock, Dropped, Error, ErrorKind, Expect, Fence, Key, Result, Revision,
@@ -499,8 +499,10 @@ impl Beside for PostgresStore {
         None
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
-        let read = self.server.read(|session| rows::ledger(session, key));
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        let read = self
+            .server
+            .read(|session| LedgerLines::since(mark, |from| rows::ledger(session, key, from)));
         read.map_err(|error| error.with_key(key))
     }
 

@@ -31,8 +31,8 @@ pub(crate) struct KeyRow {
     task: i64,
     claim: Option<String>,
     fence: i64,
-    /// The number of lines of the ledger; filled in only by a listing.
-    pub(crate) ledger: u64,
+    /// The number of lines of the ledger; filled in only by a listing that asks for it.
+    pub(crate) ledger: Option<u64>,
     /// The revision that the fingerprints belong to, and the fingerprints.
     pub(crate) fingerprints: Option<(String, String)>,
     /// Newest first.
@@ -109,7 +109,7 @@ impl KeyRow {
         let mut statement = connection.prepare_cached(sql)?;
         let found = statement.query_row([key.as_str()], |row| {
             Ok(KeyRow {
-                ledger: 0,
+                ledger: None,
                 id: row.get(0)?,
                 present: row.get(1)?,
                 last: row.get(2)?,
@@ -441,19 +441,19 @@ pub(crate) fn dropped(connection: &Connection, key: &Key, most: usize) -> Step<V
     Ok(all)
 }
 
-/// The lines of the ledger of a key, oldest first.
-pub(crate) fn ledger(connection: &Connection, key: &Key) -> Step<Vec<String>> {
+/// The lines of the ledger of a key from the line `from` on, oldest first.
+pub(crate) fn ledger(connection: &Connection, key: &Key, from: usize) -> Step<Vec<String>> {
     // A read-only store may find tables of an earlier version, which had no ledgers.
     if layout_number(connection)? < 2 {
         return Ok(Vec::new());
     }
     let sql = "SELECT position, line FROM ledger l JOIN keys k ON l.key = k.id \
-               WHERE k.name = ?1 ORDER BY position";
+               WHERE k.name = ?1 AND position >= ?2 ORDER BY position";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([key.as_str()])?;
+    let mut rows = statement.query(params![key.as_str(), from as i64])?;
     let mut lines = Vec::new();
     while let Some(row) = rows.next()? {
-        let at = lines.len();
+        let at = from + lines.len();
         if row.get::<_, i64>(0)? != at as i64 {
             let detail = format!(
                 "line {at} of its ledger is missing in the database, so it is unknown which effects were begun or done; bring \
@@ -501,11 +501,11 @@ pub(crate) fn quarantine(connection: &Connection, id: i64, text: &[u8]) -> Step<
 }
 
 /// Reads the keys with a document in order, from `from` on and after `after`, or only those in `only`. Texts of up to
-/// `max_bytes` are read with them. It stops when `take` returns `false`.
+/// `max_bytes` are read with them, and the lengths of ledgers if `has_ledgers`. It stops when `take` returns `false`.
 pub(crate) fn list(
     connection: &Connection,
     (from, after): (&str, &str),
-    only: Option<&BTreeSet<Key>>,
+    (only, has_ledgers): (Option<&BTreeSet<Key>>, bool),
     max_bytes: u64,
     mut take: impl FnMut(String, KeyRow) -> bool,
 ) -> Step<()> {
@@ -516,6 +516,7 @@ pub(crate) fn list(
     };
     // A read-only store may find tables of an earlier version.
     let ledger = match layout_number(connection)? {
+        _ if !has_ledgers => "NULL",
         ..2 => "0",
         _ => "(SELECT coalesce(max(position) + 1, 0) FROM ledger l WHERE l.key = k.id)",
     };
@@ -535,7 +536,7 @@ pub(crate) fn list(
             present: row.get(10)?,
             last: row.get(8)?,
             claim: row.get(9)?,
-            ledger: row.get::<_, i64>(11)?.unsigned_abs(),
+            ledger: row.get::<_, Option<i64>>(11)?.map(i64::unsigned_abs),
             states: state.transpose()?.into_iter().collect(),
             ..KeyRow::default()
         };

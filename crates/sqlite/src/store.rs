@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    Heartbeat, History, Keep, Listed, ListedLedger, Outcome, Page, Put, Query, Recover, Saved,
-    Stored, check_expected, check_ledger_line, check_size,
+    Heartbeat, History, Keep, LedgerLines, LedgerMark, Listed, ListedLedger, Outcome, Page, Put,
+    Query, Recover, Saved, Stored, check_expected, check_ledger_line, check_size,
 };
 use agent_checkpoint::{Claim, Clock, Dropped, Expect, Fence, Key, Result, Revision, SystemClock};
 use chrono::{DateTime, Utc};
@@ -145,7 +145,10 @@ impl SqliteStore {
 
     /// A key of a page, with its document while `room` (in bytes) lasts.
     fn listed(&self, key: Key, row: &KeyRow, room: &mut u64) -> Listed {
-        let mut listed = Listed::from(key).with_ledger(ListedLedger::of_lines(row.ledger));
+        let mut listed = Listed::from(key);
+        listed.ledger = row
+            .ledger
+            .map_or(ListedLedger::Unknown, ListedLedger::of_lines);
         listed.version = row.version();
         let present = row.present();
         let Some(left) = present.and_then(|present| room.checked_sub(present.bytes)) else {
@@ -268,7 +271,7 @@ impl CheckpointStore for SqliteStore {
             let (mut all, mut foreign) = (Vec::new(), Vec::new());
             // Room for one document of the largest size, or for many small ones.
             let mut room = if query.documents { self.max_bytes } else { 0 };
-            let only = query.keys.as_ref();
+            let only = (query.keys.as_ref(), query.ledgers);
             rows::list(connection, (prefix, after), only, room, |name, row| {
                 let is_wanted = name.starts_with(prefix);
                 match Key::new(name.as_str()) {
@@ -360,8 +363,10 @@ impl Beside for SqliteStore {
         Some(self.path().to_path_buf())
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
-        self.read(key, |connection| rows::ledger(connection, key))
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        self.read(key, |connection| {
+            LedgerLines::since(mark, |from| rows::ledger(connection, key, from))
+        })
     }
 
     fn append_to_ledger(

@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::appended_file::AppendedFile;
+use super::known_ledger::KnownLedger;
 use super::own_file::{OwnFile, folders, of_slot};
 use crate::checkpoint::{Error, ErrorKind, Result};
-use crate::fsio::{self, Durability};
-use crate::store::is_ledger_line;
+use crate::fsio::{self, Durability, FileStamp};
+use crate::store::{LedgerLines, LedgerMark, is_ledger_line};
 
 /// The ledger beside one file: `.agent-checkpoint/ledger/{file}.jsonl`, or for a slot of a host file
 /// `{file}@{slot}.jsonl`.
@@ -36,21 +37,23 @@ pub(crate) fn mark_name(file: &OsStr, slot: Option<&str>) -> OsString {
 /// The result of syncing the lines of a ledger.
 pub(super) enum Synced {
     /// The lines, now on disk.
-    Lines(Vec<String>),
+    Lines(LedgerLines),
     /// A writer removed lines meanwhile because it could not sync them.
     TakenBack,
     /// They could not be synced and must be [written to a new file](Ledger::write_anew).
     Failed,
 }
 
-/// The lines of a ledger.
-#[derive(Default)]
-struct Lines {
-    lines: Vec<String>,
-    /// The length of these lines in the file, in bytes.
+/// A ledger as it was read.
+struct Read {
+    /// The lines behind those of a mark.
+    lines: LedgerLines,
+    /// The bytes of all whole lines.
     whole: u64,
     /// The length of the file, in bytes. What follows the whole lines was never acknowledged.
     bytes: u64,
+    /// What is known of the file from now on.
+    known: Option<KnownLedger>,
 }
 
 impl Ledger {
@@ -62,16 +65,20 @@ impl Ledger {
         }
     }
 
-    /// The lines, oldest first.
-    pub(super) fn lines(&self) -> Result<Vec<String>> {
-        Ok(self.read()?.lines)
+    /// The lines behind those of a mark, oldest first.
+    pub(super) fn lines(&self, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        Ok(self.read(mark)?.lines)
     }
 
     /// The lines, synced before they are returned: the process that wrote the last one may have died before its
     /// sync.
-    pub(super) fn synced_lines(&self, durability: Durability) -> Result<Synced> {
-        let found = self.read()?;
-        if found.lines.is_empty() || durability == Durability::None {
+    pub(super) fn synced_lines(
+        &self,
+        mark: Option<&LedgerMark>,
+        durability: Durability,
+    ) -> Result<Synced> {
+        let found = self.read(mark)?;
+        if found.whole == 0 || durability == Durability::None {
             return Ok(Synced::Lines(found.lines));
         }
         match fsio::ensure_end_synced(self.log.path(), durability) {
@@ -98,8 +105,10 @@ impl Ledger {
     /// Adds a line if there are exactly `at` lines; it is on disk when this returns. Called under the lock.
     pub(super) fn append(&self, line: &str, at: usize, durability: Durability) -> Result<bool> {
         self.log.write_unsynced_anew(durability)?;
-        let found = self.read()?;
-        if found.lines.len() != at {
+        // Of a file that is known no more than the last line is read.
+        let known = KnownLedger::of(self.log.path());
+        let found = self.read(known.map(|known| known.mark()).as_ref())?;
+        if found.lines.before + found.lines.lines.len() != at {
             return Ok(false);
         }
         let is_torn = found.whole < found.bytes;
@@ -115,12 +124,20 @@ impl Ledger {
             let like = Some(self.marker.target());
             fsio::append(self.marker.path(), b"", durability, like)?;
         }
-        match self.log.append(format!("{line}\n").as_bytes(), durability) {
+        let line = format!("{line}\n");
+        match self.log.append(line.as_bytes(), durability) {
             Ok(_) => {
-                if durability != Durability::None
-                    && let Ok(Some(found)) = fsio::look(self.log.path())
-                {
-                    fsio::note_end(&found);
+                if let Ok(Some(now)) = fsio::look(self.log.path()) {
+                    if durability != Durability::None {
+                        fsio::note_end(&now);
+                    }
+                    if let Some(known) = found.known
+                        && now.len() == found.whole + line.len() as u64
+                    {
+                        let stamp = FileStamp::of(&now);
+                        let known = known.with_line(stamp, line.as_bytes());
+                        known.remember(self.log.path());
+                    }
                 }
                 Ok(true)
             }
@@ -130,14 +147,21 @@ impl Ledger {
         }
     }
 
-    fn read(&self) -> Result<Lines> {
+    fn read(&self, mark: Option<&LedgerMark>) -> Result<Read> {
+        if let Some(read) = self.read_known(mark)? {
+            return Ok(read);
+        }
         let mut was_marked = false;
         loop {
             // If there is a marker, the file existed before.
             let is_marked = self.marker.is_there()?;
+            if let Some(found) = self.log.file.read(u64::MAX)? {
+                return self.read_whole(&found.bytes, found.stamp, mark);
+            }
+            KnownLedger::forget(self.log.path());
             match self.log.bytes()? {
-                Some(bytes) => return self.lines_of(&bytes),
-                None if !is_marked => return Ok(Lines::default()),
+                Some(bytes) => return self.read_unknown(&bytes),
+                None if !is_marked => return self.read_unknown(b""),
                 None if was_marked => return Err(self.elsewhere()),
                 // The file may just be about to get its name, or may have been forgotten; look again.
                 None => was_marked = true,
@@ -145,27 +169,92 @@ impl Ledger {
         }
     }
 
-    /// Reads the lines. The last one counts only if it is whole: a line without its line end, or with zero
-    /// bytes in it, was never acknowledged. Every other line was written whole, so damage in it came later.
-    fn lines_of(&self, bytes: &[u8]) -> Result<Lines> {
-        let mut found = Lines {
-            bytes: bytes.len() as u64,
-            ..Lines::default()
+    /// What is behind a mark, of a file that is exactly as this process last saw it: the last line, and what of the known
+    /// lines the mark does not stand for.
+    fn read_known(&self, mark: Option<&LedgerMark>) -> Result<Option<Read>> {
+        let path = self.log.path();
+        let Some(known) = KnownLedger::of(path).filter(|known| known.lines > 0) else {
+            return Ok(None);
         };
+        let (before, at) = known.before(mark);
+        let from = at.min(known.last);
+        let bytes = fsio::read_part(path, from..known.whole, &known.stamp)?;
+        let line = usize::try_from(known.last - from).unwrap_or(usize::MAX);
+        let is_known = |bytes: &Vec<u8>| {
+            let last = bytes.get(line..);
+            last.is_some_and(|last| known.ends_with(last))
+        };
+        let Some(bytes) = bytes.filter(is_known) else {
+            return Ok(None);
+        };
+        let behind = usize::try_from(at - from).unwrap_or(usize::MAX);
+        let lines = self.lines_of(bytes.get(behind..).unwrap_or_default(), before)?;
+        Ok(Some(Read {
+            lines: LedgerLines::new(before, lines.0, Some(known.mark())),
+            whole: known.whole,
+            bytes: known.stamp.size(),
+            known: Some(known),
+        }))
+    }
+
+    /// What is behind a mark, of a file that was read whole and is known from now on. Lines that are known are not read
+    /// again where they are still the first ones.
+    fn read_whole(
+        &self,
+        bytes: &[u8],
+        stamp: FileStamp,
+        mark: Option<&LedgerMark>,
+    ) -> Result<Read> {
+        let path = self.log.path();
+        let before = KnownLedger::of(path).filter(|known| known.is_beginning_of(bytes));
+        let known = before.as_ref().map(|known| known.before(mark));
+        let (count, from) = known.unwrap_or_default();
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let (lines, behind) = self.lines_of(bytes.get(from..).unwrap_or_default(), count)?;
+        let whole = from + behind;
+        let mut known = KnownLedger::read(stamp, count + lines.len(), &bytes[..whole]);
+        if let Some(before) = before {
+            known = known.named(before);
+        }
+        known.clone().remember(path);
+        Ok(Read {
+            lines: LedgerLines::new(count, lines, Some(known.mark())),
+            whole: whole as u64,
+            bytes: bytes.len() as u64,
+            known: Some(known),
+        })
+    }
+
+    /// All lines of what has no name of its own.
+    fn read_unknown(&self, bytes: &[u8]) -> Result<Read> {
+        let (lines, whole) = self.lines_of(bytes, 0)?;
+        Ok(Read {
+            lines: LedgerLines::new(0, lines, None),
+            whole: whole as u64,
+            bytes: bytes.len() as u64,
+            known: None,
+        })
+    }
+
+    /// The lines, of which the first has `before` others before it, and their bytes. The last line counts only if it is
+    /// whole: one without its line end, or with zeros in it, was never acknowledged. Any other with its line end was written
+    /// whole, so what is wrong with it came later.
+    fn lines_of(&self, bytes: &[u8], before: usize) -> Result<(Vec<String>, usize)> {
+        let (mut lines, mut whole) = (Vec::new(), 0);
         let end = bytes.iter().rposition(|byte| *byte == b'\n');
         let mut rest = &bytes[..end.map_or(0, |end| end + 1)];
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
             match std::str::from_utf8(line) {
-                Ok(line) if is_ledger_line(line) => found.lines.push(line.to_owned()),
+                Ok(line) if is_ledger_line(line) => lines.push(line.to_owned()),
                 // Pages of the line that never reached the disk are zeros.
                 _ if after.is_empty() && line.contains(&0) => break,
-                _ => return Err(self.damaged(found.lines.len() + 1)),
+                _ => return Err(self.damaged(before + lines.len() + 1)),
             }
-            found.whole += end as u64 + 1;
+            whole += end + 1;
             rest = after;
         }
-        Ok(found)
+        Ok((lines, whole))
     }
 
     fn damaged(&self, line: usize) -> Error {

@@ -8,6 +8,7 @@ mod durable_file;
 mod fingerprints;
 mod history;
 mod keys;
+mod known_ledger;
 pub(super) mod layout;
 mod ledger;
 mod options;
@@ -36,8 +37,8 @@ pub(crate) use own_file::folders::{
 
 use super::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, Decide, DeleteOptions,
-    EntryId, Exclusive, Heartbeat, History, HistoryEntry, Keep, Page, Put, Query, Recover,
-    RecoverOptions, Recovered, RolledBack, Saved, Stored,
+    EntryId, Exclusive, Heartbeat, History, HistoryEntry, Keep, LedgerLines, LedgerMark, Page, Put,
+    Query, Recover, RecoverOptions, Recovered, RolledBack, Saved, Stored,
 };
 use crate::checkpoint::{
     Archive, Claim, Dropped, Error, ErrorKind, Fence, FileRole, Key, Layout, Result, Revision,
@@ -331,8 +332,8 @@ impl Beside for FileStore {
         self.path(key).ok()
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
-        self.at(key, |file| file.file.ledger())
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        self.at(key, |file| file.file.ledger_since(mark))
     }
 
     fn append_to_ledger(

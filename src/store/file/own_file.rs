@@ -16,7 +16,7 @@ pub(super) mod folders {
     pub(in crate::store::file) const FINGERPRINTS: &str = "files";
     pub(in crate::store::file) const HISTORY: &str = "history";
     pub(crate) const LEDGER: &str = "ledger";
-    pub(in crate::store::file) const LOCKS: &str = "locks";
+    pub(in crate::store::file) const LOCKS: &str = crate::fsio::LOCKS_FOLDER;
     pub(in crate::store::file) const ORDER: &str = "order";
     pub(in crate::store::file) const PINNED: &str = "pinned";
     pub(in crate::store::file) const QUARANTINE: &str = "corrupt";

@@ -123,6 +123,7 @@ pub(in crate::testkit) fn bring_about(
     };
     let mut outside_now = File::options().append(true).open(outside).unwrap();
     let mut known = ledger.effects().unwrap().len().saturating_sub(2);
+    let there = known + 2;
     loop {
         let effect = Effect::with_id(format!("effect-{known}")).unwrap();
         match ledger.begin(&effect).unwrap() {
@@ -132,7 +133,13 @@ pub(in crate::testkit) fn bring_about(
                 guard.done(&known).unwrap();
                 answer(effect.id());
             }
-            EffectDecision::AlreadyDone(_) => known += 1,
+            EffectDecision::AlreadyDone(_) => {
+                known += 1;
+                // Another may be faster each time.
+                if known > there {
+                    answer("another did it");
+                }
+            }
             EffectDecision::InProgress(_) => thread::sleep(Duration::from_millis(1)),
             EffectDecision::InDoubt(doubt) => {
                 let settlement = match took_place(effect.id()) {

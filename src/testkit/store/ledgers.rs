@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::CheckpointStoreExt;
 use crate::checkpoint::{Archive, ClaimRequest, ErrorKind, Key};
 use crate::store::{
-    CheckpointStore, CopyOptions, DeleteOptions, MemoryStore, Put, Query, RecoverOptions, Recovery,
-    copy,
+    CheckpointStore, CopyOptions, DeleteOptions, LedgerMark, MemoryStore, Put, Query,
+    RecoverOptions, Recovery, copy,
 };
 use crate::testkit::fixture::{
     Fixture, add_line, is_claimed, is_conflict, is_fenced, line_of, lines, numbered, put, refused,
@@ -30,6 +30,13 @@ fn add_number(store: &dyn CheckpointStore, key: &Key, number: usize) {
     let at = lines(store, key).len();
     let added = add_line(store, key, &line_of(number), at, None).unwrap();
     assert!(added, "a line was not added behind {at} others");
+}
+
+/// Adds the line of a number behind so many others.
+#[track_caller]
+fn add_number_of(store: &dyn CheckpointStore, key: &Key, number: usize, at: usize) {
+    let added = add_line(store, key, &line_of(number), at, None).unwrap();
+    assert!(added, "line {number} was not added behind {at} others");
 }
 
 /// The lines of the numbers from 0 up to `count`.
@@ -251,6 +258,66 @@ pub fn a_copy_has_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
     refused_as(is_refused, "a copy to a ledger with other lines");
     assert_eq!(lines(store, key), [line_of(9)], "after the last one");
     Ok(())
+}
+
+/// The lines behind a mark are given where those before it are still there, through each opening. Behind a mark of a ledger
+/// that was forgotten are all lines of the next one, as many as these are.
+pub fn a_mark_stands_only_for_lines_that_are_there(place: &dyn Place) {
+    let fixture = Fixture::new(place);
+    let (store, key) = fixture.parts();
+    let second = place.open().unwrap();
+    let check =
+        |store: &dyn CheckpointStore, mark: Option<&LedgerMark>, most: usize, when: &str| {
+            let all = lines(store, key);
+            let found = store.beside().ledger_since(key, mark).unwrap();
+            assert!(
+                found.before <= most && found.lines == all[found.before..],
+                "{when}, of {most} known and {} present lines there were {found:?}",
+                all.len()
+            );
+            let counted = found
+                .mark
+                .as_ref()
+                .is_none_or(|mark| mark.lines() == all.len());
+            assert!(
+                counted,
+                "{when}, {} lines have the mark {:?}",
+                all.len(),
+                found.mark
+            );
+            found.mark
+        };
+    let mut marks = Vec::new();
+    for count in 0..4 {
+        let writer: &dyn CheckpointStore = if count % 2 == 0 { store } else { &*second };
+        add_number(writer, key, count);
+        for reader in [store, &*second] {
+            for (known, mark) in (1..).zip(&marks) {
+                check(
+                    reader,
+                    Option::as_ref(mark),
+                    known,
+                    "behind an earlier mark",
+                );
+            }
+        }
+        let last = marks.last().cloned().flatten();
+        marks.push(check(store, last.as_ref(), count, "behind the last mark"));
+        let last = marks.last().cloned().flatten();
+        check(&*second, last.as_ref(), count + 1, "behind all lines");
+    }
+    if fixture.capabilities().embedded {
+        return;
+    }
+    store.forget(key, &DeleteOptions::new()).unwrap();
+    for count in 0..6 {
+        let when = "behind a mark of a ledger that was forgotten";
+        for mark in &marks {
+            check(store, mark.as_ref(), 0, when);
+            check(&*second, mark.as_ref(), 0, when);
+        }
+        add_number_of(store, key, 100 + count, count);
+    }
 }
 
 /// If a call fails while a line is added, the line is not in the ledger, unless the error says that this is uncertain.

@@ -66,6 +66,7 @@ pub(crate) enum Fault {
     AddsLinesAnywhere,
     AddsLinesLater,
     AddsNoLines,
+    BelievesMarks,
     EndsLedgers,
 }
 

@@ -8,8 +8,9 @@ use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{
     Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, EntryId,
-    Exclusive, Heartbeat, History, HistoryEntry, Keep, ListedLedger, Outcome, Page, Put, Query,
-    Recover, RecoverOptions, Recovered, Recovery, RolledBack, Saved, Stored, check_ledger_line,
+    Exclusive, Heartbeat, History, HistoryEntry, Keep, LedgerLines, LedgerMark, ListedLedger,
+    Outcome, Page, Put, Query, Recover, RecoverOptions, Recovered, Recovery, RolledBack, Saved,
+    Stored, check_ledger_line,
 };
 use agent_checkpoint::{Claim, Dropped, ErrorKind, Expect, Fence, Key, Result, Revision};
 use chrono::{DateTime, Utc};
@@ -180,7 +181,14 @@ impl Beside for Broken {
         }
     }
 
-    fn ledger(&self, key: &Key) -> Result<Vec<String>> {
+    fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
+        if let (BelievesMarks, Some(mark)) = (self.fault, mark) {
+            let mut lines = self.right.beside().ledger(key)?;
+            let before = mark.lines().min(lines.len());
+            let behind = lines.split_off(before);
+            let mark = LedgerMark::new(before + behind.len(), mark.token());
+            return Ok(LedgerLines::new(before, behind, Some(mark)));
+        }
         let mut lines = self.right.beside().ledger(key)?;
         match self.fault {
             ReversesLedgers => lines.reverse(),
@@ -195,7 +203,9 @@ impl Beside for Broken {
             }
             _ => {}
         }
-        Ok(lines)
+        LedgerLines::since(mark, |from| {
+            Ok(lines.get(from..).unwrap_or_default().to_vec())
+        })
     }
 
     fn append_to_ledger(

@@ -12,7 +12,7 @@ use super::effects::ledger;
 use super::now;
 use super::once::{self, Once};
 use crate::address::Target;
-use crate::args::Global;
+use crate::args::{Global, id};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::shell_word;
@@ -35,7 +35,7 @@ pub(crate) struct Ask {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Action {
     /// The id of the action within the task
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", allow_hyphen_values = true, value_parser = id)]
     id: String,
     /// The exact action, if it is not a command
     #[arg(long, value_name = "TEXT", conflicts_with = "command")]
@@ -49,7 +49,7 @@ pub(crate) struct Action {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Decide {
     /// The id of the requested action
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", allow_hyphen_values = true)]
     id: String,
     /// The checkpoint file; or --store
     #[arg(value_name = "FILE")]
@@ -95,7 +95,7 @@ impl Ask {
         }
         let ledger = ledger(&target, global);
         let mut outcome = Outcome::new();
-        let record = ledger.ask(&approval.expiring_in(self.time)).map_err(at)?;
+        let record = ledger.ask(&approval.with_expiry(self.time)).map_err(at)?;
         if record.status == ApprovalStatus::Consumed {
             outcome.note(format!(
                 "{} was begun with this approval, and no person is asked again: `ckpt effects {}` says what came of it",

@@ -32,7 +32,7 @@ pub(crate) struct Settle {
     not_done: Option<String>,
     /// Only if this attempt is the one in doubt, as in the line that the plan prints to settle it
     #[arg(long, value_name = "NAME")]
-    attempt: Option<String>,
+    round: Option<String>,
 }
 
 impl Settle {
@@ -66,8 +66,8 @@ pub(super) fn run(
     if let Some((id, settlement)) = settled {
         effects.retain(|effect| effect.id == *id);
         let is_it = |effect: &EffectRecord| {
-            let attempt = settle.attempt.as_ref();
-            attempt.is_none_or(|attempt| *attempt == effect.attempt)
+            let round = settle.round.as_ref();
+            round.is_none_or(|round| *round == effect.round)
         };
         if effects.first().is_some_and(|effect| !is_it(effect)) {
             return Err(at(Error::refused(format!(
@@ -178,13 +178,13 @@ pub(crate) fn in_doubt(effects: &[EffectRecord]) -> impl Iterator<Item = &Effect
 
 /// What to do about an effect in doubt, and the commands that settle it.
 pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
-    let (id, attempt) = (shell_word(&effect.id), &effect.attempt);
+    let (id, round) = (shell_word(&effect.id), &effect.round);
     let words = target.words();
     let how = effect.how_to_check.as_deref();
     let how = how.map(|how| format!(" ({how})"));
     format!(
         "{} was begun by {} at {}, and nothing says whether it took place: find out{}, then `ckpt effects {words} \
-         --done={id} --attempt {attempt}` or `ckpt effects {words} --not-done={id} --attempt {attempt}`",
+         --done={id} --round {round}` or `ckpt effects {words} --not-done={id} --round {round}`",
         effect.id,
         effect.by,
         effect.since.to_rfc3339_opts(SecondsFormat::Secs, true),

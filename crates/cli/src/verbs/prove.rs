@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::Operation;
 use agent_checkpoint::ledger::{
-    OutputTail, Proof, ProofEnd, ProofRecord, ProofStatus, Proofs, ProvenItem, Rerun,
+    OutputTail, Passing, Proof, ProofEnd, ProofRecord, ProofReport, ProofStatus, Proofs,
+    ProvenItem, Rerun,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +20,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::shell_word;
 use crate::output::{Outcome, harmless, is_quiet, one_line};
-use crate::passing::Passing;
 
 /// How many lines of output are shown of a failed proof.
 const LAST_LINES: usize = 5;
@@ -165,47 +165,22 @@ fn prove_all(
         .map_err(at)?;
     for item in of {
         let reports = checkpoints.proof_reports(&target.key, item, &record);
-        report(reports.map_err(at)?, item, target, global, outcome);
-    }
-    Ok(record)
-}
-
-/// Reports a proof to the format, with the first of these reports that it accepts.
-fn report(
-    reports: Vec<Operation>,
-    item: &str,
-    target: &Target,
-    global: &Global,
-    outcome: &mut Outcome,
-) {
-    let mut refusal = None;
-    for operation in reports {
-        match operate::change(target, &[operation.into()], global) {
-            Ok(reported) => {
+        let report = |operation: Operation| operate::change(target, &[operation.into()], global);
+        match ProofReport::make(reports.map_err(at)?, report, |failure| failure.code) {
+            ProofReport::Taken(reported) => {
                 outcome.out.push_str(&reported.out);
                 outcome.notes.extend(reported.notes);
                 outcome.exit = outcome.exit.and(reported.exit);
-                return;
             }
-            Err(failure) if is_not_taken(&failure) => refusal = Some(failure),
-            Err(failure) => {
-                outcome.fail(&failure);
-                return;
-            }
+            ProofReport::NotTaken(failure) => outcome.note(format!(
+                "the proof of {item} is recorded, and the checkpoint did not take it: {}",
+                failure.message
+            )),
+            ProofReport::Failed(failure) => outcome.fail(&failure),
+            ProofReport::None => {}
         }
     }
-    if let Some(failure) = refusal {
-        outcome.note(format!(
-            "the proof of {item} is recorded, and the checkpoint did not take it: {}",
-            failure.message
-        ));
-    }
-}
-
-/// Whether the format does not accept this report but may accept another. Any other failure would hit the next report
-/// as well.
-fn is_not_taken(failure: &Failure) -> bool {
-    matches!(failure.code, "refused" | "transition" | "unsupported")
+    Ok(record)
 }
 
 /// Runs the command of a proof and passes on its output as it comes: to standard error if standard output is JSON.
@@ -224,7 +199,7 @@ fn pass_on(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail
     let stdout = Passing::on(child.stdout.take(), out, &kept);
     let stderr = Passing::on(child.stderr.take(), err, &kept);
     let status = child.wait()?;
-    stdout.end();
+    drop(stdout.end());
     Ok((status.into(), stderr.end()))
 }
 

@@ -66,7 +66,7 @@ fn a_command_that_is_killed_is_in_doubt_until_that_is_settled() {
     let line = refused.error();
     assert!(
         line.contains("find out (count the lines of outbox)")
-            && line.contains("ckpt effects t.json --done=mail --attempt ")
+            && line.contains("ckpt effects t.json --done=mail --round ")
             && line.ends_with("nothing was run"),
         "{line}"
     );
@@ -84,7 +84,7 @@ fn a_command_that_is_killed_is_in_doubt_until_that_is_settled() {
     );
     let other = project.expect(
         4,
-        &["effects", "t.json", "--not-done", "mail", "--attempt", "7"],
+        &["effects", "t.json", "--not-done", "mail", "--round", "7"],
     );
     assert!(other.error().contains("was begun again since"), "{other:?}");
     project.expect(0, &["effects", "t.json", "--not-done", "mail"]);
@@ -310,4 +310,20 @@ fn assert_none_twice(project: &Project) {
     lines.sort();
     lines.dedup();
     assert_eq!(lines.len(), all, "sent twice: {}", project.read("outbox"));
+}
+
+#[test]
+fn what_begins_with_a_dash_is_no_id_and_runs_nothing() {
+    let project = Project::with("t.json", TASK);
+    for id in ["-x", "--chek"] {
+        for verb in ["once", "ask"] {
+            let line = [verb, id, OF[0], OF[1], "--", "sh", "-c", SEND];
+            let error = project.expect(2, &line).err;
+            assert!(error.contains("no ID begins with `-`"), "{error}");
+        }
+    }
+    // Behind `--` is the command.
+    let error = project.expect(2, &["once", OF[0], OF[1], "--", "-x"]).err;
+    assert!(error.contains("<ID>"), "{error}");
+    assert_eq!(sent(&project), 0);
 }

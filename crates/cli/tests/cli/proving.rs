@@ -30,7 +30,7 @@ fn check(project: &Project, code: i32) -> Vec<String> {
 #[test]
 fn a_step_is_claimed_proven_failed_and_outdated() {
     let project = project();
-    assert_eq!(check(&project, 0), ["Made a: claimed"]);
+    assert_eq!(check(&project, 0), ["Made a: reported"]);
     let run = project.expect(0, &prove("Made a", &[], "echo tests; echo with care >&2"));
     assert_eq!(run.out, "tests\n");
     assert!(
@@ -274,7 +274,7 @@ fn a_proof_that_is_killed_is_none() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(check(&project, 0), ["Made a: claimed"]);
+    assert_eq!(check(&project, 0), ["Made a: reported"]);
     // For the proving command itself, a signal is a failure.
     let run = project.expect(1, &prove("Made a", &[], "kill -9 $$"));
     assert!(run.err.contains("Made a: failed: signal 9"), "{run:?}");
@@ -297,5 +297,5 @@ fn a_converted_checkpoint_has_the_proofs_of_its_task() {
     assert_eq!(check(&project, 0), ["Made a: proven by sh -c true"]);
     project.expect(0, &["archive", "t.json", "--as", "complete"]);
     project.write("t.json", TASK);
-    assert_eq!(check(&project, 0), ["Made a: claimed"]);
+    assert_eq!(check(&project, 0), ["Made a: reported"]);
 }

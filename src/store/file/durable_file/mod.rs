@@ -24,7 +24,7 @@ use super::own_file;
 use super::saved::SavedNote;
 use crate::checkpoint::{Backups, Claim, Error, ErrorKind, Fence, Key, Result, Revision};
 use crate::fsio::{self, FileError};
-use crate::store::{ClaimChange, check_ledger_line, check_size};
+use crate::store::{ClaimChange, LedgerLines, LedgerMark, check_ledger_line, check_size};
 
 /// A file with its lock and its options.
 pub(in crate::store) struct DurableFile<'o> {
@@ -150,18 +150,18 @@ impl<'o> DurableFile<'o> {
         Ok(FingerprintsFile::beside(&self.target()?, self.slot.as_deref()).read(revision))
     }
 
-    /// The lines of the ledger of the file or slot, oldest first.
-    pub(in crate::store) fn ledger(&self) -> Result<Vec<String>> {
+    /// The lines of the ledger of the file or slot that follow a mark, oldest first.
+    pub(in crate::store) fn ledger_since(&self, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
         let ledger = Ledger::beside(&self.target_of_reader()?, self.slot.as_deref());
         if self.options.read_only {
-            return ledger.lines();
+            return ledger.lines(mark);
         }
         let durability = self.options.durability;
         for _ in 0..FOREIGN_CHANGES {
             if ledger.is_unsynced()? {
                 self.locked(|| ledger.write_anew(durability))?;
             }
-            match ledger.synced_lines(durability)? {
+            match ledger.synced_lines(mark, durability)? {
                 Synced::Lines(lines) => return Ok(lines),
                 Synced::TakenBack => {}
                 Synced::Failed => self.locked(|| ledger.write_anew(durability))?,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
     Approval, ApprovalRecord, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus,
-    Ledger, Receipt, Settlement,
+    Ledger, Passing, Receipt, Settlement,
 };
 use chrono::SecondsFormat;
 
@@ -21,11 +21,10 @@ pub(crate) use waiting::wait_and_run;
 
 use super::effects::{doubt, ledger};
 use crate::address::Target;
-use crate::args::Global;
+use crate::args::{Global, id};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::passing::Passing;
 
 /// The exit code if the command did not run.
 const NOT_RUN: u8 = 125;
@@ -34,7 +33,7 @@ const NOT_RUN: u8 = 125;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Once {
     /// The id of the effect: commands with the same id are one effect of the task
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", allow_hyphen_values = true, value_parser = id)]
     id: String,
     /// If the effect is in doubt, find out with this shell command: exit code 0 means that it took place, 1 that it did
     /// not; with any other exit code the doubt stays

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::passing::Keep;
+use agent_checkpoint::ledger::Keep;
 
 /// How many bytes of each stream are kept.
 const MOST: usize = 24 * 1024;

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use agent_checkpoint::ledger::OutputTail;
+use super::OutputTail;
 
 /// How long to wait for the rest of the output once the command has ended. Its background processes may keep the output
 /// open forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The part of a stream that is kept.
-pub(crate) trait Keep: Clone + Send + 'static {
+pub trait Keep: Clone + Send + 'static {
     /// Keeps what it needs of these bytes.
     fn keep(&mut self, bytes: &[u8]);
 }
@@ -24,15 +24,17 @@ impl Keep for OutputTail {
     }
 }
 
-/// A stream that is being passed on.
-pub(crate) struct Passing<K> {
+/// A stream of a command that is being passed on, for a way of one's own to run the command of a
+/// [proof](crate::recorder::Recorder::prove_by).
+#[derive(Debug)]
+pub struct Passing<K> {
     kept: Arc<Mutex<K>>,
     ended: Receiver<()>,
 }
 
 impl<K: Keep> Passing<K> {
     /// Passes on a stream in a separate thread. Several streams may be kept together.
-    pub(crate) fn on(
+    pub fn on(
         from: Option<impl Read + Send + 'static>,
         mut to: impl Write + Send + 'static,
         kept: &Arc<Mutex<K>>,
@@ -63,8 +65,9 @@ impl<K: Keep> Passing<K> {
         }
     }
 
-    /// The output until the command ended, or shortly after.
-    pub(crate) fn end(self) -> K {
+    /// The output until the command ended, or shortly after. Output of what it left in the background is not waited for.
+    #[must_use]
+    pub fn end(self) -> K {
         let _still_open = self.ended.recv_timeout(PATIENCE);
         self.kept
             .lock()

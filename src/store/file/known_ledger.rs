@@ -1,0 +1,126 @@
+//! What this process remembers of the files of ledgers, so that it reads each line once.
+//!
+//! What is remembered counts for exactly the file that this process read, or added to under the lock, last. Its stamp says so,
+//! and its last line, since a stamp has the grain of the system's clock. A file that another process changed since is read
+//! whole, and what is remembered counts for it where all its bytes are still there, at the beginning.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::checkpoint::{Revision, random_name};
+use crate::fsio::FileStamp;
+use crate::store::LedgerMark;
+
+/// How many files are remembered. More are forgotten all at once, and are read whole when they come up again.
+const MOST: usize = 256;
+
+static KNOWN: Mutex<BTreeMap<PathBuf, KnownLedger>> = Mutex::new(BTreeMap::new());
+
+/// A file as this process last saw it.
+#[derive(Clone, Debug)]
+pub(super) struct KnownLedger {
+    /// Names these lines and those that are added to them: another file, or one that another program changed, has another
+    /// name.
+    name: String,
+    pub(super) stamp: FileStamp,
+    /// How many lines are whole.
+    pub(super) lines: usize,
+    /// The bytes of these.
+    pub(super) whole: u64,
+    /// Where the last of them begins.
+    pub(super) last: u64,
+    /// Its digest.
+    last_line: Revision,
+    /// What all of these bytes were fed to.
+    hasher: DefaultHasher,
+}
+
+impl KnownLedger {
+    /// The last one of this path.
+    pub(super) fn of(path: &Path) -> Option<KnownLedger> {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(path).cloned()
+    }
+
+    /// Of a file that was read whole, all whose lines together are these bytes.
+    pub(super) fn read(stamp: FileStamp, lines: usize, whole: &[u8]) -> KnownLedger {
+        let before_end = &whole[..whole.len().saturating_sub(1)];
+        let end = before_end.iter().rposition(|byte| *byte == b'\n');
+        let last = end.map_or(0, |end| end + 1);
+        let mut hasher = DefaultHasher::new();
+        hasher.write(whole);
+        KnownLedger {
+            name: random_name(),
+            stamp,
+            lines,
+            whole: whole.len() as u64,
+            last: last as u64,
+            last_line: Revision::of(&whole[last..]),
+            hasher,
+        }
+    }
+
+    /// The same with one more line, with its line end.
+    pub(super) fn with_line(mut self, stamp: FileStamp, line: &[u8]) -> KnownLedger {
+        self.hasher.write(line);
+        KnownLedger {
+            stamp,
+            lines: self.lines + 1,
+            last: self.whole,
+            whole: self.whole + line.len() as u64,
+            last_line: Revision::of(line),
+            ..self
+        }
+    }
+
+    pub(super) fn remember(self, path: &Path) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST && !known.contains_key(path) {
+            known.clear();
+        }
+        known.insert(path.to_owned(), self);
+    }
+
+    pub(super) fn forget(path: &Path) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.remove(path);
+    }
+
+    /// Whether a file begins with all of its bytes, so that its lines are the first ones there.
+    pub(super) fn is_beginning_of(&self, bytes: &[u8]) -> bool {
+        let whole = usize::try_from(self.whole).unwrap_or(usize::MAX);
+        bytes.get(..whole).is_some_and(|beginning| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(beginning);
+            hasher.finish() == self.hasher.finish()
+        })
+    }
+
+    /// The same name for a file that begins with all of its bytes.
+    pub(super) fn named(mut self, before: KnownLedger) -> KnownLedger {
+        self.name = before.name;
+        self
+    }
+
+    /// Whether this is the last line, with its line end.
+    pub(super) fn ends_with(&self, line: &[u8]) -> bool {
+        self.last_line == Revision::of(line)
+    }
+
+    pub(super) fn mark(&self) -> LedgerMark {
+        LedgerMark::new(self.lines, format!("{}-{}", self.name, self.whole))
+    }
+
+    /// How many lines, and bytes, a mark stands for, where it is one of these lines.
+    pub(super) fn before(&self, mark: Option<&LedgerMark>) -> (usize, u64) {
+        let of_these = mark.and_then(|mark| {
+            let bytes = mark.token().strip_prefix(&*self.name)?.strip_prefix('-')?;
+            Some((mark.lines(), bytes.parse().ok()?))
+        });
+        of_these
+            .filter(|(lines, bytes)| *lines <= self.lines && *bytes <= self.whole)
+            .unwrap_or_default()
+    }
+}
