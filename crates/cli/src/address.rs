@@ -77,7 +77,8 @@ impl Target {
     fn of_store(access: Access, global: &Global) -> Result<Target, Failure> {
         if global.store.is_none() {
             return Err(Failure::new(
-                "where is the checkpoint? Name a folder and --key, or a file, with --store PATH (or CKPT_STORE)",
+                "where is the checkpoint? Name its folder and key, such as --store checkpoints --key US-003 (or CKPT_STORE \
+                 and CKPT_KEY), or its file with --store; `ckpt init --write` sets the folder for a whole project",
             ));
         }
         let named = Named::new(None, access, global)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_checkpoint::ContextUse;
 use agent_checkpoint::formats::Formats;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::Utc;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 pub(crate) use crate::global::Global;
-use crate::global::{time, words};
+use crate::global::{after, span, time_from, words};
 use crate::output::Outcome;
 use crate::settings;
 use crate::verbs::{Action, Ask, Decide, Once, Prove, Settle, hook};
@@ -301,7 +301,7 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "N", allow_negative_numbers = true)]
         keep: Option<usize>,
         /// Keep none that was written longer ago than this, such as `36h` or `30days`
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(long, value_name = "TIME", value_parser = span)]
         older_than: Option<Duration>,
         /// Keep at most this many bytes in total
         #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -496,13 +496,13 @@ pub(crate) struct Hook {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Old {
     /// All complete tasks that were last changed longer ago than this, such as `30days`
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "expect")]
     pub(crate) ended: Option<Duration>,
     /// All tasks that another agent took over into its own checkpoint and that were last changed longer ago than this
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "expect")]
     pub(crate) taken_over: Option<Duration>,
     /// All tasks that were last changed longer ago than this, complete or not
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "expect")]
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "expect")]
     pub(crate) older_than: Option<Duration>,
     /// Keep this many of them, the most recently changed ones
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -594,13 +594,13 @@ pub(crate) struct Scope {
     )]
     pub(crate) depth: usize,
     /// After how long a silence an agent is late [default: by its protocol]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) late: Option<Duration>,
     /// After how long a silence an agent is stalled [default: by its protocol]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) stalled: Option<Duration>,
     /// After how long without progress an agent that beats is stuck [default: 2h]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) stuck: Option<Duration>,
 }
 
@@ -625,7 +625,7 @@ pub(crate) struct Status {
     #[arg(long, conflicts_with_all = ["json", "markdown", "watch"])]
     pub(crate) messages: bool,
     /// How often --watch scans, even if the system does not report changes
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = pause, requires = "watch")]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = some_span, requires = "watch")]
     pub(crate) every: Duration,
 }
 
@@ -843,9 +843,10 @@ pub(crate) struct RateLimit {
 /// A task that waits.
 #[derive(Debug, Serialize, clap::Args)]
 pub(crate) struct Pause {
-    /// The earliest time to continue, such as 2026-03-02T14:30:00Z: until then `ckpt resume` says to wait
-    #[arg(long, value_name = "T", value_parser = time)]
-    pub(crate) until: Option<DateTime<Utc>>,
+    /// The earliest time to continue, such as 2026-03-02T14:30:00Z, or a span from now such as 35m: until then
+    /// `ckpt resume` says to wait
+    #[arg(long, value_name = "TIME", value_parser = until)]
+    pub(crate) until: Option<String>,
 }
 
 /// How much of a context is used.
@@ -1128,23 +1129,22 @@ fn used(text: &str) -> Result<ContextUse, String> {
 
 /// How long a claim lasts.
 fn claimed_for(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() {
-        return Err("a claim stands for longer than no time, such as 15m".to_owned());
-    }
-    let latest = TimeDelta::from_std(time).ok();
-    let end = latest.and_then(|time| Utc::now().checked_add_signed(time));
-    end.map(|_| time)
-        .ok_or_else(|| "a claim cannot stand for that long; give a time such as 15m".to_owned())
+    let span = some_span(text)?;
+    after(span, Utc::now()).map(|_| span)
 }
 
-/// A time to wait, which must not be zero.
-fn pause(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    match time.is_zero() {
-        true => Err("give a time to wait, such as 2s".to_owned()),
-        false => Ok(time),
+/// A span that is not zero.
+fn some_span(text: &str) -> Result<Duration, String> {
+    let span = span(text)?;
+    match span.is_zero() {
+        true => Err("it is longer than no time, such as 2s or 15m".to_owned()),
+        false => Ok(span),
     }
+}
+
+/// The text of a time or a span from now. It becomes a time later, since `--now` may come after it.
+fn until(text: &str) -> Result<String, String> {
+    time_from(text, Utc::now()).map(|_| text.to_owned())
 }
 
 /// The command, with the arguments that these formats add.

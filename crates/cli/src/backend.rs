@@ -182,7 +182,10 @@ fn postgres(
         Access::Make => PostgresStore::open(url)?,
     };
     // This lets `ckpt status --watch` notice it.
-    let store = store.with_max_bytes(global.max_bytes).notify_changes();
+    let mut store = store.with_max_bytes(global.max_bytes).notify_changes();
+    if let Some(timeout) = global.lock_timeout {
+        store = store.with_lock_timeout(timeout);
+    }
     Ok(match global.now {
         Some(now) => Arc::new(store.with_clock(FixedClock(now))),
         None => Arc::new(store),
@@ -218,7 +221,10 @@ fn objects(
         Access::Change => Store::existing_from_url(url).map_err(|error| missing(error, address))?,
         Access::Make => Store::from_url(url)?,
     };
-    let store = store.with_max_bytes(global.max_bytes);
+    let mut store = store.with_max_bytes(global.max_bytes);
+    if let Some(timeout) = global.lock_timeout {
+        store = store.with_timeout(timeout);
+    }
     Ok(match global.now {
         Some(now) => Arc::new(store.with_clock(FixedClock(now))),
         None => Arc::new(store),

@@ -70,7 +70,7 @@ pub(crate) struct Global {
     /// The values of the formats' own options.
     #[arg(skip)]
     pub(crate) given: Given,
-    /// How long a save waits for the lock of a file, if not the default time.
+    /// How long a call waits for a lock, if not the default time.
     #[arg(skip)]
     pub(crate) lock_timeout: Option<Duration>,
 }
@@ -124,9 +124,31 @@ pub(crate) fn words(text: &str) -> Result<String, String> {
     }
 }
 
+/// A span of time.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| {
+        "a span of time is numbers with their units, such as 90s, 15m, 2h, 30days or 1h30m"
+            .to_owned()
+    })
+}
+
 pub(crate) fn worked(text: &str) -> Result<TimeDelta, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    TimeDelta::from_std(time).map_err(|error| error.to_string())
+    TimeDelta::from_std(span(text)?).map_err(|error| error.to_string())
+}
+
+/// The time so long after `now`.
+pub(crate) fn after(span: Duration, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    let end = TimeDelta::from_std(span).ok();
+    end.and_then(|span| now.checked_add_signed(span))
+        .ok_or_else(|| "no calendar goes that far; give a shorter span".to_owned())
+}
+
+/// A time, or a span from `now`.
+pub(crate) fn time_from(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    time(text).or_else(|no_time| match span(text) {
+        Ok(span) => after(span, now),
+        Err(no_span) => Err(format!("{no_time}; {no_span}")),
+    })
 }
 
 fn slot(text: &str) -> Result<Slot, String> {
@@ -134,7 +156,7 @@ fn slot(text: &str) -> Result<Slot, String> {
         .map_err(|_| "a slot is `active`, `adhoc:ID` or `top`".to_owned())
 }
 
-pub(crate) fn time(text: &str) -> Result<DateTime<Utc>, String> {
+fn time(text: &str) -> Result<DateTime<Utc>, String> {
     let time = Timestamp::parse(text).time();
     time.map(|time| time.to_utc())
         .ok_or_else(|| "a time is RFC 3339 with a zone, such as 2026-03-02T08:05:00Z".to_owned())

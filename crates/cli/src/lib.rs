@@ -66,7 +66,7 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The stack size of a hook's thread, in bytes, as large as that of the main thread on most systems.
 const HOOK_STACK: usize = 8 << 20;
 
-/// Prints the answer of a hook, or nothing if it takes too long. The exit code is 0 even if nothing reads the answer,
+/// Prints the answer of a hook, or that it takes too long. The exit code is 0 even if nothing reads the answer,
 /// because an agent takes any other code as an order to stop.
 fn answer_hook(run: impl FnOnce() -> output::Outcome + Send + 'static) -> ExitCode {
     let (sender, receiver) = mpsc::sync_channel(1);
@@ -80,6 +80,7 @@ fn answer_hook(run: impl FnOnce() -> output::Outcome + Send + 'static) -> ExitCo
             ExitCode::SUCCESS
         }
         _ => {
+            let _ = output::print(&verbs::hook::late(HOOK_TIMEOUT));
             let _ = std::io::stdout().flush();
             std::process::exit(0)
         }

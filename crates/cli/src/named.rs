@@ -151,13 +151,27 @@ fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failur
                      with `ckpt status {word}`"
                 )))
             }
+            None if is_like_a_key(file) => {
+                let name = file.display();
+                Err(Failure::not_found(format!(
+                    "{name}: there is no such file; if it is a key, name it with --key {} and its folder with --store",
+                    shell_word(&name.to_string())
+                )))
+            }
             None => Ok(file.to_path_buf()),
         },
         (None, Some(store)) => store_file(store, global),
         (None, None) => Err(Failure::new(
-            "which checkpoint? Name its FILE, or a folder with --store and --key (or CKPT_STORE and CKPT_KEY)",
+            "which checkpoint? Name its FILE, or its folder and key, such as --store checkpoints --key US-003 (or \
+             CKPT_STORE and CKPT_KEY)",
         )),
     }
+}
+
+/// Whether this is a single word that names no file, neither a present nor a deleted one.
+fn is_like_a_key(file: &Path) -> bool {
+    let is_word = file.components().count() == 1 && file.extension().is_none();
+    is_word && !file.exists() && !Path::new(".agent-checkpoint").exists()
 }
 
 /// Everything that the arguments or `--store` name, for reading.
@@ -189,8 +203,10 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
         }
         let Some(key) = &global.key else {
             return Err(Failure::new(format!(
-                "{}: which checkpoint of this folder? Name it with --key",
-                store.display()
+                "{0}: which checkpoint of this folder? Name it with --key, such as --key US-003; `ckpt list {1}` lists those \
+                 that are there",
+                store.display(),
+                shell_word(&store.display().to_string())
             )));
         };
         return file_in(store, &Key::new(key.as_str())?, global);

@@ -1,15 +1,17 @@
 //! From the command line to a report.
 
 use agent_checkpoint::Report;
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args;
 use crate::failure::Failure;
+use crate::global::time_from;
 
 /// The report of a verb. Its words become the `op` of a line of `ckpt batch` and its options the other members, so that
-/// both go through the same parser.
-pub(crate) fn report(verb: &args::Report) -> Result<Report, Failure> {
+/// both go through the same parser. Only here a time may be a span from `now`.
+pub(crate) fn report(verb: &args::Report, now: DateTime<Utc>) -> Result<Report, Failure> {
     let unread = |error: serde_json::Error| Failure::new(error.to_string());
     let mut words = Vec::new();
     let mut value = serde_json::to_value(verb).map_err(unread)?;
@@ -24,6 +26,10 @@ pub(crate) fn report(verb: &args::Report) -> Result<Report, Failure> {
     // The verbs that a workstream shares with other items are nested one level deeper, under a name that is not a word.
     words.retain(|word| word != "item");
     value["op"] = words.join(" ").into();
+    if let Some(until) = value["until"].as_str() {
+        let until = time_from(until, now).map_err(Failure::usage)?;
+        value["until"] = until.to_rfc3339().into();
+    }
     Report::deserialize(value).map_err(unread)
 }
 
@@ -33,6 +39,8 @@ mod tests {
 
     use super::*;
     use crate::args::{Args, Verb};
+
+    const NOW: &str = "2026-03-02T09:00:00Z";
 
     #[test]
     fn a_verb_reports_what_the_line_of_the_same_words_does() {
@@ -85,6 +93,14 @@ mod tests {
             ("fail a", r#"{"op":"fail","text":"a"}"#),
             ("rate-limit", r#"{"op":"rate-limit"}"#),
             ("rate-limit a", r#"{"op":"rate-limit","text":"a"}"#),
+            (
+                "rate-limit --until 2026-03-02T10:00:00+01:00",
+                r#"{"op":"rate-limit","until":"2026-03-02T09:00:00Z"}"#,
+            ),
+            (
+                "pause --until 1h30m",
+                r#"{"op":"pause","until":"2026-03-02T10:30:00Z"}"#,
+            ),
             ("context --used 0.78", r#"{"op":"context","used":0.78}"#),
             ("context --messages 30", r#"{"op":"context","messages":30}"#),
             (
@@ -140,7 +156,11 @@ mod tests {
                 panic!("{words} reports nothing");
             };
             let expected: Report = line.parse().unwrap();
-            assert_eq!(report(&verb).unwrap(), expected, "{words}");
+            assert_eq!(
+                report(&verb, NOW.parse().unwrap()).unwrap(),
+                expected,
+                "{words}"
+            );
         }
     }
 }

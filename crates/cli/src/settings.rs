@@ -13,7 +13,7 @@ use crate::args::{Line, Verb};
 use crate::backend::{is_address, shown};
 use crate::config_file::{ConfigFile, Member};
 use crate::failure::Failure;
-use crate::global::{Global, Origin, Setting, variable, words};
+use crate::global::{Global, Origin, Setting, span, variable, words};
 use crate::named::{is_folder, real};
 
 /// The value of a setting's environment variable; an empty one counts as unset.
@@ -55,7 +55,7 @@ fn text(found: &Found<'_>) -> Result<String, Failure> {
 }
 
 fn duration(found: &Found<'_>) -> Result<Duration, Failure> {
-    found.parsed(|text| humantime::parse_duration(text).map_err(|error| error.to_string()))
+    found.parsed(span)
 }
 
 fn number<T: FromStr>(found: &Found<'_>) -> Result<T, Failure> {

@@ -7,7 +7,7 @@
 )]
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agent_checkpoint::formats::Formats;
@@ -106,4 +106,94 @@ fn corruption_is_told_before_the_format() {
         (Some(3), &Value::from("not-an-object"))
     );
     assert_eq!(errors.lines().count(), 1);
+}
+
+/// What a verb over a folder prints as JSON, with its exit code. It never panics, and the folder stays as it was.
+fn over(folder: &Path, words: &[&str]) -> (i32, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ckpt"))
+        .current_dir(folder)
+        .args(words)
+        .args(["--json", "--now", "2030-01-01T00:00:00Z"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("panicked"), "{folder:?}: {errors}");
+    let code = output.status.code().unwrap();
+    assert!((0..=5).contains(&code), "{folder:?}: {code}");
+    let printed = serde_json::from_slice(&output.stdout);
+    (
+        code,
+        printed.unwrap_or_else(|_| panic!("{folder:?}: {errors}")),
+    )
+}
+
+#[test]
+fn the_fleet_and_the_doctor_name_each_case_that_is_not_well() {
+    let expected = std::fs::read(cases().join("expected.json")).unwrap();
+    let expected: Vec<Value> = serde_json::from_slice(&expected).unwrap();
+    let formats: BTreeSet<&str> = expected
+        .iter()
+        .map(|case| case["format"].as_str().unwrap())
+        .collect();
+    for format in formats {
+        let of_format = expected.iter().filter(|case| case["format"] == format);
+        let of_format: Vec<&Value> = of_format.collect();
+        let files = |outcome: &str| -> BTreeSet<&str> {
+            let of_outcome = of_format.iter().filter(|case| case["outcome"] == outcome);
+            of_outcome
+                .map(|case| case["file"].as_str().unwrap())
+                .collect()
+        };
+        let way = [format, "--format", format];
+        let (code, report) = over(&cases(), &[&["doctor"], &way[..]].concat());
+        let found = |kind: &str| -> BTreeSet<&str> {
+            let findings = report["findings"].as_array().unwrap().iter();
+            let of_kind = findings.filter(|finding| finding["kind"] == kind);
+            of_kind
+                .map(|finding| finding["place"].as_str().unwrap())
+                .collect()
+        };
+        assert_eq!(found("corrupt"), files("corrupt"), "{format}");
+        assert_eq!(found("violation"), files("violations"), "{format}");
+        let exit = if files("corrupt").is_empty() { 1 } else { 3 };
+        assert_eq!(code, exit, "{format}");
+
+        let (_, table) = over(&cases(), &[&["status"], &way[..]].concat());
+        let rows = table["rows"].as_array().unwrap();
+        let listed: BTreeSet<&str> = rows
+            .iter()
+            .map(|row| row["file"].as_str().unwrap())
+            .collect();
+        let of = |outcome| files(outcome).is_subset(&listed);
+        assert!(of("corrupt") && of("violations"), "{format}: {listed:?}");
+        let corrupt = rows.iter().filter(|row| row["kind"] == "corrupt");
+        let corrupt: BTreeSet<&str> = corrupt.map(|row| row["file"].as_str().unwrap()).collect();
+        assert_eq!(corrupt, files("corrupt"), "{format}");
+    }
+}
+
+#[test]
+fn the_fleet_and_the_doctor_go_over_every_input() {
+    let scenarios = cases().join("../scenarios");
+    let mut inputs = vec![cases()];
+    for scenario in std::fs::read_dir(&scenarios).unwrap() {
+        let input = scenario.unwrap().path().join("input");
+        inputs.extend(Some(input).filter(|input| input.is_dir()));
+    }
+    assert!(inputs.len() > 30, "{}", inputs.len());
+    for folder in inputs {
+        let (_, table) = over(&folder, &["status", "."]);
+        let (_, report) = over(&folder, &["doctor", "."]);
+        let rows = table["rows"].as_array().unwrap();
+        let place = |row: &Value| row["file"].as_str().unwrap_or_default().to_owned();
+        let corrupt = rows.iter().filter(|row| row["kind"] == "corrupt");
+        let corrupt: BTreeSet<String> = corrupt.map(place).collect();
+        let findings = report["findings"].as_array().unwrap().iter();
+        let damaged = findings.filter(|finding| finding["kind"] == "corrupt");
+        let damaged: BTreeSet<String> = damaged
+            .map(|finding| finding["place"].as_str().unwrap().to_owned())
+            .collect();
+        // Both judge by the same rules.
+        assert_eq!(damaged, corrupt, "{folder:?}");
+    }
 }

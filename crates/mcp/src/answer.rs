@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::bounds;
+use crate::inputs;
 
 /// An answer: a value for programs, and words for a model.
 #[derive(Debug)]
@@ -234,6 +235,119 @@ impl Saved {
         let lines = self.done.iter().chain(&self.notes);
         lines.map(|line| format!("{line}\n")).collect()
     }
+}
+
+/// The answer of `effect`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EffectState {
+    /// The id of the task.
+    pub(crate) key: String,
+    /// The effect.
+    pub(crate) id: String,
+    /// Of `begin`: `do`: do it now. `already_done`: it took place. `in_progress`: another is at it, or you are. `in_doubt`: it
+    /// was begun, and nothing says whether it took place. Else `done` or `not_done`: that is on record.
+    pub(crate) outcome: &'static str,
+    /// What you do now.
+    pub(crate) next: String,
+    /// What it gave back, where it took place before: a text, or JSON as a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) receipt: Option<String>,
+    /// Who began it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
+    /// When it was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<String>,
+    /// How to find out whether it took place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) how_to_check: Option<String>,
+    /// Until when the task is yours, unless a report renews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_until: Option<String>,
+}
+
+impl EffectState {
+    pub(crate) fn new(
+        input: &inputs::Effect,
+        outcome: &'static str,
+        next: impl Into<String>,
+    ) -> EffectState {
+        EffectState {
+            key: input.key.clone(),
+            id: input.id.clone(),
+            outcome,
+            next: next.into(),
+            receipt: None,
+            by: None,
+            since: None,
+            how_to_check: None,
+            claimed_until: None,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let parts = [
+            ("Receipt", &self.receipt),
+            ("Begun by", &self.by),
+            ("Since", &self.since),
+            ("To find out", &self.how_to_check),
+        ];
+        let mut text = format!("{}: {}\n{}\n", self.outcome, self.id, self.next);
+        text.push_str(&lines(&parts));
+        text
+    }
+}
+
+/// The answer of `approval`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApprovalState {
+    /// The id of the task.
+    pub(crate) key: String,
+    /// What the action is for.
+    pub(crate) id: String,
+    /// `pending`, `approved`, `denied`, `expired`, or `consumed`: it was approved, and used up.
+    pub(crate) status: &'static str,
+    /// The action as the person reads it.
+    pub(crate) action: String,
+    /// What you do now.
+    pub(crate) next: &'static str,
+    /// From when on it is neither decided nor used.
+    pub(crate) expires: String,
+    /// Who approved or denied it. A name and no proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decided_by: Option<String>,
+    /// Why it was denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) because: Option<String>,
+    /// With which line a person approves a pending one; `ckpt deny` takes the same words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decide_with: Option<String>,
+    /// Until when the task is yours, unless a report renews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_until: Option<String>,
+}
+
+impl ApprovalState {
+    pub(crate) fn text(&self) -> String {
+        let parts = [
+            ("Action", &Some(self.action.clone())),
+            ("Decided by", &self.decided_by),
+            ("Because", &self.because),
+            ("Decide with", &self.decide_with),
+        ];
+        let mut text = format!("{}: {}\n{}\n", self.status, self.id, self.next);
+        text.push_str(&lines(&parts));
+        text
+    }
+}
+
+/// What there is of these, in a line each.
+fn lines(parts: &[(&str, &Option<String>)]) -> String {
+    let said = parts.iter().filter_map(|(word, said)| {
+        let said = said.as_deref()?;
+        Some(format!("{word}: {}\n", bounds::line(said)))
+    });
+    said.collect()
 }
 
 /// The answer of `fleet`.

@@ -6,7 +6,7 @@ use agent_checkpoint::fleet::Row;
 use agent_checkpoint::recorder::Owner;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{
-    CheckpointStoreExt, Claim, ClaimRequest, Fence, Handoff, Operation, ProcessId, Report,
+    CheckpointStoreExt, Claim, ClaimRequest, Fence, Handoff, Operation, ProcessId, Report, quoted,
 };
 use agent_checkpoint_cli::served::{Call, Refused, Said, Served, Task};
 use chrono::{SecondsFormat, TimeDelta};
@@ -15,6 +15,7 @@ use crate::answer::{Answer, Begun, Failed, Judged, Saved, TaskRow, Tasks};
 use crate::bounds;
 use crate::details;
 use crate::inputs;
+use crate::outside::Guards;
 
 /// The default and the largest size of a prompt, in tokens of 4 bytes.
 const USUAL: usize = 8_000;
@@ -30,6 +31,7 @@ pub(crate) struct Calls {
     time_to_live: Duration,
     /// The session of this process, for calls that name none.
     session: String,
+    pub(crate) guards: Guards,
 }
 
 /// The caller.
@@ -45,6 +47,7 @@ impl Calls {
             session: session.unwrap_or_else(|| Owner::new("").session),
             served,
             time_to_live,
+            guards: Guards::default(),
         }
     }
 
@@ -240,8 +243,7 @@ impl Calls {
                 ],
                 ..Said::default()
             };
-            let saved = saved(&input.key, said);
-            return Answer::new(&saved, &saved.text());
+            return self.given_away(&input.key, said);
         };
         inputs::name("to", to)?;
         self.keep(&task, fence)?;
@@ -261,7 +263,18 @@ impl Calls {
             let released = task.store().release(task.key(), fence);
             released.map_err(|error| task.error(error))?;
         }
-        let saved = saved(&input.key, said);
+        self.given_away(&input.key, said)
+    }
+
+    /// The answer of a hand-over, with a warning for each effect that it leaves in doubt.
+    fn given_away(&self, key: &str, said: Said) -> Result<Answer, Failed> {
+        let mut saved = saved(key, said);
+        for id in self.guards.leave(key) {
+            saved.notes.push(format!(
+                "warning: the effect {} has no end: the next agent has to find out whether it took place",
+                quoted(&id)
+            ));
+        }
         Answer::new(&saved, &saved.text())
     }
 
@@ -320,7 +333,7 @@ impl Calls {
     }
 
     /// The checkpoint for a write by the agent whose claim has this fence.
-    fn owned(&self, key: &str, fence: u64) -> Result<Task, Failed> {
+    pub(crate) fn owned(&self, key: &str, fence: u64) -> Result<Task, Failed> {
         let fence = Fence::new(fence);
         let mut call = Call {
             key: key.to_owned(),
@@ -362,7 +375,7 @@ impl Calls {
     }
 
     /// Renews a claim after half of its time, when its owner reports. It is never renewed without a report.
-    fn keep(&self, task: &Task, fence: Fence) -> Result<Option<Claim>, Failed> {
+    pub(crate) fn keep(&self, task: &Task, fence: Fence) -> Result<Option<Claim>, Failed> {
         let claim = claim_of(task)?;
         let half = TimeDelta::from_std(self.time_to_live / 2).unwrap_or(TimeDelta::MAX);
         let is_due = |claim: &Claim| {
@@ -455,7 +468,7 @@ fn saved(key: &str, said: Said) -> Saved {
     }
 }
 
-fn time(claim: &Claim) -> String {
+pub(crate) fn time(claim: &Claim) -> String {
     claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 

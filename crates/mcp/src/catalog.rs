@@ -9,7 +9,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::answer::{Begun, Judged, Saved, Tasks};
+use crate::answer::{ApprovalState, Begun, EffectState, Judged, Saved, Tasks};
 use crate::{details, inputs};
 
 /// The action of a tool.
@@ -19,6 +19,8 @@ pub(crate) enum Does {
     Report,
     Decide,
     Resume,
+    Effect,
+    Approval,
     HandOver,
     Fleet,
 }
@@ -40,7 +42,7 @@ impl Entry {
     }
 }
 
-pub(crate) const ALL: [Entry; 6] = [
+pub(crate) const ALL: [Entry; 8] = [
     Entry {
         name: "begin",
         does: Does::Begin,
@@ -79,6 +81,25 @@ pub(crate) const ALL: [Entry; 6] = [
         is_idempotent: true,
     },
     Entry {
+        name: "effect",
+        does: Does::Effect,
+        title: "Do something outside once",
+        description: "Call this before and after you do something outside of the checkpoint that must not happen twice: a \
+                      mail, a payment, a deployment, a comment. With begin it says whether to do it, or that it took place \
+                      already, with what it gave back, or that it is in doubt. If it says do, do it yourself, then call this \
+                      with done. So an agent that goes on after you never repeats it blindly.",
+        is_idempotent: true,
+    },
+    Entry {
+        name: "approval",
+        does: Does::Approval,
+        title: "Ask a person to approve an action",
+        description: "Ask a person to approve exactly one action before you do it, or look at what was decided. Only a person \
+                      decides, with `ckpt approve` or `ckpt deny`: no tool does. While it is pending, `resume` tells every \
+                      agent of the task to wait. Once it is approved, begin the effect with the same id and action.",
+        is_idempotent: true,
+    },
+    Entry {
         name: "hand_over",
         does: Does::HandOver,
         title: "Give a task away",
@@ -108,6 +129,8 @@ fn tool(entry: &Entry, formats: &Formats, format: Option<&Format>) -> Tool {
         Does::Report => (report(format), object::<Saved>()),
         Does::Decide => (input::<inputs::Decide>(), object::<Saved>()),
         Does::Resume => (input::<inputs::Resume>(), object::<Judged>()),
+        Does::Effect => (input::<inputs::Effect>(), object::<EffectState>()),
+        Does::Approval => (input::<inputs::Approval>(), object::<ApprovalState>()),
         Does::HandOver => (input::<inputs::HandOver>(), object::<Saved>()),
         Does::Fleet => (input::<inputs::Fleet>(), object::<Tasks>()),
     };

@@ -100,6 +100,62 @@ pub(crate) struct HandOver {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct Effect {
+    /// The id of the task.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The fence that `begin` gave you for this task.
+    pub(crate) fence: u64,
+    /// What the effect is, such as `mail the team about 1.4`: the same id is the same effect, for every agent of the task.
+    #[schemars(length(min = 1, max = 256))]
+    pub(crate) id: String,
+    /// `begin` before you do it; afterwards `done`, or `not_done` if it surely did not take place.
+    #[serde(rename = "do")]
+    pub(crate) doing: Doing,
+    /// With `begin`: how a person or an agent finds out whether it took place.
+    #[schemars(length(max = 2000))]
+    pub(crate) how_to_check: Option<String>,
+    /// With `begin`: the action that `approval` was asked for under this id, exactly as it was given there. The approval is
+    /// used up by this.
+    #[serde(default, deserialize_with = "given")]
+    pub(crate) action: Option<Value>,
+    /// With `done`: what it gave back, such as the id of the message that was sent. Any JSON, up to 64 KiB.
+    #[serde(default)]
+    pub(crate) receipt: Value,
+}
+
+/// What an agent says of an effect.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Doing {
+    Begin,
+    Done,
+    NotDone,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approval {
+    /// The id of the task.
+    #[schemars(length(min = 1, max = 200))]
+    pub(crate) key: String,
+    /// The fence that `begin` gave you for this task; needed to ask.
+    pub(crate) fence: Option<u64>,
+    /// What the action is for. The effect that is begun with the approval has the same id.
+    #[schemars(length(min = 1, max = 256))]
+    pub(crate) id: String,
+    /// To ask: the exact action, a text or any JSON. The approval is of this and of nothing else. Leave it out to look at
+    /// what was decided.
+    #[serde(default, deserialize_with = "given")]
+    pub(crate) action: Option<Value>,
+    /// To ask: why it is needed, for the person who decides.
+    #[schemars(length(max = 2000))]
+    pub(crate) why: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Fleet {
     /// Only the tasks that an agent can go on with.
     #[serde(default)]
@@ -107,6 +163,11 @@ pub(crate) struct Fleet {
     /// The most tasks to list.
     #[schemars(range(min = 1, max = 100))]
     pub(crate) limit: Option<u32>,
+}
+
+/// Reads a value for which `null` is a value too, and does not mean that there is none.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// Reads a list. Its items are parsed later, one by one, so that an error names the position.
@@ -158,6 +219,18 @@ pub(crate) fn check_count(what: &str, count: usize) -> Result<(), Failed> {
     match count > MOST_ITEMS {
         true => Err(Failed::input(format!(
             "{what} has {count} items, and at most {MOST_ITEMS} are taken at once; nothing was written, send it in parts"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Checks the length of a text for a person or an agent.
+pub(crate) fn short(what: &str, text: &str) -> Result<(), Failed> {
+    const MOST: usize = 2_000;
+    match text.len() > MOST {
+        true => Err(Failed::input(format!(
+            "{what} has {} bytes, and at most {MOST} are taken; nothing was written",
+            text.len()
         ))),
         false => Ok(()),
     }

@@ -7,6 +7,7 @@ mod calls;
 mod catalog;
 mod details;
 mod inputs;
+mod outside;
 mod resources;
 mod server;
 

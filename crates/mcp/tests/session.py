@@ -25,7 +25,7 @@ async def session(mode, key):
     async with Client(server("--agent", "python"), mode=mode) as client:
         tools = await client.list_tools()
         names = [tool.name for tool in tools.tools]
-        assert names == ["begin", "report", "decide", "resume", "hand_over", "fleet"], names
+        assert names == ["begin", "report", "decide", "resume", "effect", "approval", "hand_over", "fleet"], names
 
         begun = await done(client, "begin", key=key, plan=["Wire toggle", "Write tests"])
         assert begun["outcome"] == "begun", begun
@@ -33,6 +33,20 @@ async def session(mode, key):
         started = [{"op": "step start", "text": "Wire toggle"}]
         await done(client, "report", key=key, fence=fence, operations=started)
         await done(client, "decide", key=key, fence=fence, text="Use CSS", why="no runtime cost")
+
+        mail = {"key": key, "fence": fence, "id": "mail the team"}
+        begun = await done(client, "effect", **mail, do="begin", how_to_check="look into the sent mail")
+        assert begun["outcome"] == "do", begun
+        await done(client, "effect", **mail, do="done", receipt={"id": "m-7"})
+
+        # A task that waits for a person.
+        other = await done(client, "begin", key=f"{key}-pay", plan=["Pay the invoice"])
+        ask, own = {"key": f"{key}-pay", "id": "invoice 7"}, {"fence": other["fence"]}
+        asked = await done(client, "approval", **ask, **own, action={"pay": "ann", "cents": 50})
+        assert asked["status"] == "pending" and "ckpt approve" in asked["decide_with"], asked
+        refused = await client.call_tool("effect", {**ask, **own, "do": "begin", "action": "pay"})
+        assert refused.is_error and "another action" in refused.content[0].text, refused
+        assert (await done(client, "approval", **ask))["status"] == "pending"
 
         refused = await client.call_tool("report", {"key": key, "fence": fence + 1, "operations": started})
         assert refused.is_error and refused.content[0].text.startswith("fenced: "), refused

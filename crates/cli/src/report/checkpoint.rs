@@ -253,6 +253,13 @@ impl Page<'_> {
     }
 
     fn steps(&mut self, handoff: &Handoff) {
+        let is_empty = handoff.done.is_empty()
+            && handoff.in_progress.is_empty()
+            && handoff.pending.is_empty()
+            && handoff.unreadable.is_empty();
+        if is_empty && handoff.done_elsewhere == 0 {
+            return self.field("Steps", "none");
+        }
         let heading = self.style.strong("Steps");
         self.outcome.styled(&heading);
         let earlier = handoff.done_elsewhere;

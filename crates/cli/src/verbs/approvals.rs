@@ -12,9 +12,10 @@ use super::effects::ledger;
 use super::now;
 use super::once::{self, Once};
 use crate::address::Target;
-use crate::args::{Global, id};
+use crate::args::id;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::{Global, span};
 use crate::named::shell_word;
 use crate::output::{Outcome, one_line};
 
@@ -27,7 +28,7 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
     /// How long it can be decided and then used, such as 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration, default_value = "24h")]
+    #[arg(long = "for", value_name = "TIME", value_parser = span, default_value = "24h")]
     time: Duration,
 }
 

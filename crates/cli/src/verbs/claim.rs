@@ -302,7 +302,7 @@ fn tell(target: &Target, claim: Option<&Claim>, global: &Global, line: String) -
 /// The holder of the task, in words.
 fn shown(claim: Option<&Claim>, global: &Global) -> String {
     let Some(claim) = claim else {
-        return "it is not claimed".to_owned();
+        return "not claimed; `ckpt claim --agent A` claims it".to_owned();
     };
     let (owner, fence) = (harmless(&claim.owner), claim.fence);
     if claim.stands(now(global)) {

@@ -7,7 +7,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use agent_checkpoint::fleet::{self, Fleet, Row, RowState};
 use agent_checkpoint::formats::{Format, Formats, SourceFiles};
@@ -52,6 +53,9 @@ const DEPTH: usize = 8;
 
 /// From this age on, a temporary file belongs to no running writer.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+
+/// How long to wait for a running save; a save waits as long for another one.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How far a clock may be ahead.
 const TOLERANCE: Duration = Duration::from_secs(5);
@@ -371,7 +375,7 @@ impl Doctor<'_> {
             let states = states.filter(|states| is_folder(states));
             places.extend(states.flat_map(|states| entries(&states)));
             places.retain(|place| is_folder(place) || place == folder);
-            places.push(own);
+            places.push(own.clone());
         }
         let old = places
             .iter()
@@ -384,16 +388,22 @@ impl Doctor<'_> {
         let stays = |file: &&PathBuf| {
             fs::remove_file(file).is_err_and(|error| error.kind() != ErrorKind::NotFound)
         };
-        let left = match fix {
+        let held = if fix { held_lock(&own) } else { None };
+        let left = match fix && held.is_none() {
             true => old.iter().filter(stays).count(),
             false => old.len(),
         };
         let all = count(old.len(), "temporary file");
-        let message = match fix && left > 0 {
-            true => {
+        let message = match held {
+            Some(lock) => format!(
+                "{all} may be of a save that is under way, since {} is locked; nothing was removed, try again once it has \
+                 ended",
+                lock.display()
+            ),
+            None if fix && left > 0 => {
                 format!("{left} of {all} of killed writers cannot be removed; check the rights")
             }
-            false => format!("{all} of killed writers"),
+            None => format!("{all} of killed writers"),
         };
         let next = format!(
             "ckpt doctor {} --fix",
@@ -511,6 +521,32 @@ fn no_locks(file: &Path) -> Option<std::io::Error> {
         Err(TryLockError::Error(error)) if error.kind() != ErrorKind::Interrupted => Some(error),
         _ => None,
     }
+}
+
+/// Waits for the saves that are running in a folder. Returns the first lock that is still held after [`LOCK_TIMEOUT`], or that
+/// cannot be taken.
+///
+/// A save creates its temporary file under the lock of its checkpoint, with a name that is never used again. So once each
+/// lock was free for a moment, no file that was there before belongs to a running save, even if that save was suspended
+/// for an hour or the clock was changed.
+fn held_lock(own: &Path) -> Option<PathBuf> {
+    let until = Instant::now() + LOCK_TIMEOUT;
+    let is_held = |lock: &PathBuf| {
+        let Ok(file) = File::open(lock) else {
+            return lock.exists();
+        };
+        loop {
+            match file.try_lock_shared() {
+                Ok(()) => return false,
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return true,
+            }
+        }
+    };
+    entries(&own.join("locks")).into_iter().find(is_held)
 }
 
 /// The folder and its sub-folders, except those that tools create; links are not followed.

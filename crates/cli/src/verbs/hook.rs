@@ -30,7 +30,7 @@ use crate::named::is_folder;
 use crate::output::{ERROR, Outcome, one_line};
 use crate::stdin;
 
-/// How long a save waits for the lock. Claude Code kills a hook after 1.5 s at the end of a session.
+/// How long a call waits for a lock, in a store of any kind. Claude Code kills a hook after 1.5 s at the end of a session.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The largest prompt, in tokens of four bytes: Codex passes on about 2,500 tokens of a hook, Claude Code 10,000
@@ -109,6 +109,29 @@ pub(crate) fn guarded(run: impl FnOnce() -> Outcome) -> Outcome {
         },
         "",
     )
+}
+
+/// The answer of a hook that took too long. After an edit it is on standard error, since there would be too many of them.
+pub(crate) fn late(timeout: Duration) -> Outcome {
+    let is_tool_use = std::env::args().any(|word| Moment::of(&word) == Some(Moment::ToolUse));
+    let message = format!(
+        "{ERROR}the hook took longer than {} s, and may have recorded nothing; see that the store can be reached, and that \
+         no other program keeps it locked",
+        timeout.as_secs()
+    );
+    match is_tool_use {
+        true => Outcome {
+            notes: vec![message],
+            ..Outcome::new()
+        },
+        false => answered(
+            Answer {
+                message: Some(message),
+                ..Answer::default()
+            },
+            "",
+        ),
+    }
 }
 
 /// Reads the agent's input and enters its working folder. Relative paths of the command line, and the search for
@@ -238,7 +261,8 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Addressed>, Failur
         rows = fleet.rows().iter().filter(is_corrupt).collect();
     }
     match rows.as_slice() {
-        [] => Ok(None),
+        // In a store that cannot be read there may be one.
+        [] => unread(&fleet).map_or(Ok(None), Err),
         [row] => Ok(Some(Addressed {
             global: at(row, global),
             is_named: false,
@@ -250,6 +274,16 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Addressed>, Failur
             several.len()
         ))),
     }
+}
+
+/// That some place of a scan could not be read.
+fn unread(fleet: &Fleet) -> Option<Failure> {
+    let mut outcome = Outcome::new();
+    scan::tell_skipped(fleet, &mut outcome);
+    let mut errors = outcome.notes.iter();
+    errors
+        .find_map(|note| note.strip_prefix(ERROR))
+        .map(Failure::new)
 }
 
 /// The options with the fence and agent of this session's claim: an agent passes its fence to its reports, but not to

@@ -52,7 +52,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
     {
         return start_next(start.force, global);
     }
-    let report = reported::report(verb)?;
+    let report = reported::report(verb, super::now(global))?;
     if report.operation == Operation::Heartbeat {
         let target = Target::to_write(global)?;
         if target.format.is_host() {

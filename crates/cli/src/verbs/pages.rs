@@ -26,7 +26,7 @@ pub(super) fn manual(out: Option<&Path>, global: &Global) -> Result<Outcome, Fai
     let mut outcome = Outcome::new();
     let Some(folder) = out else {
         let mut page = Vec::new();
-        let rendered = Man::new(command).render(&mut page);
+        let rendered = page_of(command).render(&mut page);
         rendered.map_err(|error| Failure::new(format!("the page cannot be made: {error}")))?;
         outcome.out = String::from_utf8_lossy(&page).into_owned();
         return Ok(outcome);
@@ -52,10 +52,15 @@ pub(super) fn manual(out: Option<&Path>, global: &Global) -> Result<Outcome, Fai
     Ok(outcome)
 }
 
+fn page_of(command: clap::Command) -> Man {
+    // A verb has no version of its own.
+    Man::new(command).source(concat!("ckpt ", env!("CARGO_PKG_VERSION")))
+}
+
 /// Writes the manual page of a command and of its subcommands.
 fn write(command: clap::Command, folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let below: Vec<_> = command.get_subcommands().cloned().collect();
-    files.push(Man::new(command).generate_to(folder)?);
+    files.push(page_of(command).generate_to(folder)?);
     below
         .into_iter()
         .try_for_each(|verb| write(verb, folder, files))

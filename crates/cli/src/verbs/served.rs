@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use agent_checkpoint::fleet::{Fleet, Row};
 use agent_checkpoint::formats::{Format, Formats, Given, GivenValue};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::ledger::{ApprovalRecord, Ledger};
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered, Resume, ResumeDecision};
 use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::{
@@ -21,7 +22,7 @@ use crate::address::Target;
 use crate::args::{Global, Line, Scope, Verb, parse_words};
 use crate::backend::{is_address, shown};
 use crate::failure::{Failure, chain};
-use crate::named::{is_folder, is_host_named};
+use crate::named::{is_folder, is_host_named, shell_word};
 use crate::output::Outcome;
 use crate::read;
 
@@ -448,6 +449,28 @@ impl Task {
             }
         };
         self.said(outcome)
+    }
+
+    /// The ledger of the task, for the caller.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        effects::ledger(&self.target, &self.global)
+    }
+
+    /// The command with which a person approves a pending action. It names the key, but not the store, which the caller
+    /// does not know.
+    #[must_use]
+    pub fn deciding(&self, pending: &ApprovalRecord) -> String {
+        let (option, key) = match &self.target.slot {
+            Some(slot) => ("--slot", slot.to_string()),
+            None => ("--key", self.key().to_string()),
+        };
+        format!(
+            "ckpt approve {} --store STORE {option} {} --round {} --by NAME",
+            shell_word(&pending.id),
+            shell_word(&key),
+            pending.round
+        )
     }
 
     /// The plan of the task: whether and how another agent may continue.

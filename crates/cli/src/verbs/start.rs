@@ -33,16 +33,24 @@ pub(super) fn run(plan: &[String], global: &Global) -> Result<Outcome, Failure> 
         pending,
         ..
     } = handoff(&target, &first)?;
+    let is_unnamed = global.agent.is_none() && agent.as_deref() == Some("ckpt");
     let owner = agent.or(task).or(global.agent.clone());
     let line = format!(
         "started {place}{}: {}",
         owner.map_or_else(String::new, |owner| format!(" for {owner}")),
         match pending.as_slice() {
+            [] if target.format.operations().contains(&"step add") => {
+                "no plan yet; `ckpt step add TEXT` adds a step".to_owned()
+            }
             [] => "no plan yet".to_owned(),
             [first, ..] => format!("{}, first: {first}", count(pending.len(), "step")),
         }
     );
     saved::report(&mut outcome, &target, global, &created, &[line]);
+    if is_unnamed {
+        outcome
+            .note("no agent was named; name yourself in each report, with --agent or CKPT_AGENT");
+    }
     for note in plan::twice(&pending) {
         outcome.note(note);
     }

@@ -166,7 +166,7 @@ fn slots_are_claimed_one_by_one_and_set_changes_none_that_another_holds() {
 fn a_claim_needs_an_owner_and_a_release_a_fence() {
     let project = Project::with("t.json", TASK);
     let free = project.expect(0, &["claim", "t.json"]).out;
-    assert_eq!(free, "it is not claimed\n");
+    assert_eq!(free, "not claimed; `ckpt claim --agent A` claims it\n");
     project.expect(2, &["claim", "t.json", "--take-over"]);
     project.expect(2, &["release", "t.json"]);
     let unknown = project.expect(4, &["release", "t.json", "--fence", "7"]);

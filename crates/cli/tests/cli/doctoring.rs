@@ -10,6 +10,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use agent_checkpoint::store::FileStore;
+use agent_checkpoint::{CheckpointStoreExt, Key};
 use serde_json::Value;
 
 use crate::project::{Project, Run, TASK, path_with_ckpt};
@@ -271,6 +273,49 @@ fn files_of_killed_writers_are_removed_by_fix_and_no_others() {
     let run = one.expect(1, &["doctor", "US-003.json", "--json"]);
     let (kind, place, _) = findings(&run).remove(0);
     assert_eq!((kind.as_str(), place.as_str()), ("temporary", "."));
+}
+
+#[test]
+fn nothing_is_removed_while_a_save_is_under_way() {
+    let project = project();
+    let store = FileStore::open(project.path("checkpoints"));
+    let key = Key::new("US-003").unwrap();
+    let name = "checkpoints/.agent-checkpoint-abcdefghijk1.tmp";
+    project.write(name, "x");
+    let path = project.path(name);
+    let fix = || project.ckpt(&["doctor", "checkpoints", "--fix"]);
+    // That of a save that was stopped in the middle with its lock: it grows old, as any.
+    let save = |held: &mut dyn FnMut()| {
+        let saved = store.transact(&key, |_| {
+            project.write(name, "x");
+            let file = File::options().write(true).open(&path).unwrap();
+            let old = SystemTime::now() - Duration::from_secs(7200);
+            file.set_modified(old).unwrap();
+            held();
+            Ok::<_, agent_checkpoint::Error>(None)
+        });
+        saved.unwrap();
+    };
+    save(&mut || {
+        let held = fix();
+        let lock =
+            "checkpoints/.agent-checkpoint/locks/us-003.json.lock is locked; nothing was removed";
+        assert!(held.code == 1 && held.out.contains(lock), "{held:?}");
+        assert!(path.exists());
+    });
+    // One that ends is waited for.
+    thread::scope(|scope| {
+        let mut fixing = None;
+        save(&mut || {
+            fixing = Some(scope.spawn(fix));
+            thread::sleep(Duration::from_millis(700));
+            assert!(path.exists());
+        });
+        let fixed = fixing.unwrap().join().unwrap();
+        let expected = "1 temporary file of killed writers (fixed)";
+        assert!(fixed.code == 0 && fixed.out.contains(expected), "{fixed:?}");
+    });
+    assert!(!path.exists());
 }
 
 #[test]

@@ -55,6 +55,46 @@ fn a_task_waits_until_its_time() {
 }
 
 #[test]
+fn a_time_is_also_a_span_from_now() {
+    let project = Project::with("t.json", TASK);
+    for (span, time) in [
+        ("35m", "2026-03-02T09:35:00Z"),
+        ("1h30m", "2026-03-02T10:30:00Z"),
+        ("1d", "2026-03-03T09:00:00Z"),
+    ] {
+        let limit = ["rate-limit", span, "--until", span, "--store", "t.json"];
+        let told = project.expect(0, &at(&limit, AT));
+        assert_eq!(told.out, format!("rate limit until {time}: {span}\n"));
+    }
+    // What is past by then is no time to wait for.
+    let none = ["rate-limit", "--until", "0s", "--store", "t.json"];
+    let told = project.expect(0, &at(&none, AT));
+    assert!(told.err.contains("the task waits for no time"), "{told:?}");
+
+    for wrong in ["soon", "90", "2026-03-02", "-2h"] {
+        let until = format!("--until={wrong}");
+        let told = project.expect(2, &["rate-limit", &until, "--store", "t.json"]);
+        let expected = "a time is RFC 3339 with a zone, such as 2026-03-02T08:05:00Z; a span of time is \
+                        numbers with their units, such as 90s, 15m, 2h, 30days or 1h30m";
+        assert!(told.err.contains(expected), "{told:?}");
+    }
+    let far = ["rate-limit", "--until", "1000000years", "--store", "t.json"];
+    let told = project.expect(2, &far);
+    assert!(told.err.contains("give a shorter span"), "{told:?}");
+    // Every option that takes a span reads it by the same rule.
+    for words in [
+        ["claim", "--agent=a", "--for=90"].as_slice(),
+        &["prune", "--older-than=90"],
+        &["status", "--late=90"],
+        &["status", "--watch", "--every=90"],
+        &["forget", "--ended=90"],
+    ] {
+        let told = project.expect(2, &[words, &["t.json"]].concat());
+        assert!(told.err.contains("a span of time is numbers"), "{told:?}");
+    }
+}
+
+#[test]
 fn the_fleet_shows_who_waits_and_who_is_due() {
     let project = Project::with("a.json", TASK);
     project.write("b.json", TASK);

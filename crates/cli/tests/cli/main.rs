@@ -32,6 +32,7 @@ mod hooks;
 mod html;
 #[cfg(unix)]
 mod in_a_browser;
+mod installing;
 mod later;
 mod listing;
 mod mixing;

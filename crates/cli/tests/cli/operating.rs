@@ -176,7 +176,7 @@ fn reports_need_words_and_a_place() {
         assert_eq!(run.out, "", "{arguments:?}");
     }
     let run = project.expect(2, &["note", "half"]);
-    assert!(run.error().contains("--store PATH"), "{run:?}");
+    assert!(run.error().contains("--store checkpoints"), "{run:?}");
     assert_eq!(project.read("t.json"), TASK);
 }
 

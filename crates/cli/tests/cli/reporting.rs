@@ -442,7 +442,8 @@ fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
     ]);
     assert_eq!(
         run.err,
-        "note: \"Twice\" is in the plan more than once; each has to be finished\n"
+        "note: no agent was named; name yourself in each report, with --agent or CKPT_AGENT\n\
+         note: \"Twice\" is in the plan more than once; each has to be finished\n"
     );
     project.expect(4, &["step", "done", "Write Tests.", "--store", "t.json"]);
     for (words, note) in [

@@ -17,7 +17,7 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec!["show"], "--store"),
         (vec!["validate"], "--store"),
         (vec!["show", "a.json", "--store", "b.json"], "leave one out"),
-        (vec!["step", "start", "x"], "--store PATH"),
+        (vec!["step", "start", "x"], "--store checkpoints --key"),
         (vec!["start", "--store", "folder"], "--key"),
         (vec!["show", "a.json", "--key", "k"], "--store"),
         (vec!["set", "a.json"], "POINTER=JSON"),
@@ -33,7 +33,7 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec!["prune", "a", "--keep", "-5"], "it is a whole number"),
         (
             vec!["status", ".", "--watch", "--every", "0s"],
-            "give a time to wait",
+            "longer than no time",
         ),
         (
             vec!["show", "a", "--max-bytes", "-5"],

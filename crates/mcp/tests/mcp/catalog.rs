@@ -30,7 +30,7 @@ fn each_tool_says_what_it_takes_gives_and_does() {
         assert_eq!(tool["annotations"]["readOnlyHint"], reads, "{name}");
         assert_eq!(tool["annotations"]["destructiveHint"], false, "{name}");
         assert!(tool["description"].as_str().unwrap().len() > 80, "{name}");
-        let takes_fence = ["report", "decide", "hand_over"].contains(&name);
+        let takes_fence = ["report", "decide", "effect", "hand_over"].contains(&name);
         let required = tool["inputSchema"]["required"]
             .as_array()
             .cloned()
@@ -68,6 +68,19 @@ fn answers_are_as_their_schemas_say_and_inputs_are_read_as_theirs_do() {
             json!({ "key": "T-1", "fence": fence, "text": "x" }),
         ),
         ("resume", json!({ "key": "T-1" })),
+        (
+            "effect",
+            json!({ "key": "T-1", "fence": fence, "id": "mail", "do": "begin", "how_to_check": "ask" }),
+        ),
+        (
+            "effect",
+            json!({ "key": "T-1", "fence": fence, "id": "mail", "do": "done", "receipt": { "id": 7 } }),
+        ),
+        (
+            "approval",
+            json!({ "key": "T-1", "fence": fence, "id": "pay", "action": { "cents": 7 }, "why": "due" }),
+        ),
+        ("approval", json!({ "key": "T-1", "id": "pay" })),
         ("fleet", json!({ "resumable": false, "limit": 3 })),
         ("hand_over", json!({ "key": "T-1", "fence": fence })),
     ] {

@@ -9,6 +9,7 @@ mod bounds;
 mod catalog;
 mod client;
 mod day;
+mod outside;
 mod python;
 mod refusals;
 mod rust_sdk;

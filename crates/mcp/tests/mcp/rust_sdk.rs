@@ -27,7 +27,7 @@ async fn a_session_of_the_rust_sdk() {
     let info = client.peer_info().unwrap();
     assert!(info.instructions.as_ref().unwrap().contains("begin"));
     let tools = client.list_all_tools().await.unwrap();
-    assert_eq!(tools.len(), 6);
+    assert_eq!(tools.len(), 8);
 
     let begun = call(
         &client,
@@ -43,6 +43,16 @@ async fn a_session_of_the_rust_sdk() {
     assert_eq!(saved.is_error, Some(false));
     let old = json!({ "key": "T-1", "fence": fence + 1, "text": "x" });
     assert_eq!(call(&client, "decide", old).await.is_error, Some(true));
+    for (doing, outcome) in [("begin", "do"), ("done", "done"), ("begin", "already_done")] {
+        let mail = json!({ "key": "T-1", "fence": fence, "id": "mail", "do": doing });
+        let state = call(&client, "effect", mail).await.structured_content;
+        assert_eq!(state.unwrap()["outcome"], outcome);
+    }
+    let other = call(&client, "begin", json!({ "key": "T-2", "plan": ["Pay"] })).await;
+    let fence_of_other = &other.structured_content.unwrap()["fence"];
+    let ask = json!({ "key": "T-2", "fence": fence_of_other, "id": "pay", "action": ["pay", 7] });
+    let asked = call(&client, "approval", ask).await.structured_content;
+    assert_eq!(asked.unwrap()["status"], "pending");
     let read = ReadResourceRequestParams::new("ckpt://prompt/T-1");
     let page = client.read_resource(read).await.unwrap();
     assert_eq!(page.contents.len(), 1);

@@ -1,0 +1,264 @@
+//! The tools for what a task does outside of its checkpoint: effects that must not happen twice, and what a person is to
+//! approve first.
+//!
+//! The agent brings an effect about itself. The server keeps the guard of each that was begun; once the server ends, or the
+//! task is handed over, one without an end is in doubt.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use agent_checkpoint::ledger::{
+    Approval, ApprovalRecord, ApprovalStatus, Effect, EffectDecision, EffectGuard, EffectRecord,
+    Receipt, Settlement,
+};
+use agent_checkpoint::{Fence, quoted};
+use agent_checkpoint_cli::served::{Call, Refused};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::Value;
+
+use crate::answer::{Answer, ApprovalState, EffectState, Failed};
+use crate::calls::{Calls, time};
+use crate::inputs::{self, Doing};
+
+const PERFORM: &str = "Do it now, once. Then call `effect` again: \"do\": \"done\" with the receipt, or \"not_done\" only if it \
+                       surely did not take place.";
+const DO_NOT_REPEAT: &str = "Do not do it again: the receipt says what it gave back.";
+const AT_IT: &str = "Do not do it. If you began it yourself, say how it ended with \"do\": \"done\" or \"not_done\". Else another \
+                     process is at it: look again later.";
+const MAY_RUN: &str = "It may still run on another machine: have that ended before you find out.";
+const FIND_OUT: &str = "Nothing says whether it took place. Do not do it again: find out, or ask the user, and call `effect` with \
+                        \"do\": \"done\" and what is known of the receipt, or with \"not_done\".";
+
+/// The effects that were begun through this server and have no end yet, by task and id.
+#[derive(Debug, Default)]
+pub(crate) struct Guards(Mutex<BTreeMap<(String, String), Begun>>);
+
+#[derive(Debug)]
+struct Begun {
+    fence: u64,
+    guard: EffectGuard,
+}
+
+impl Guards {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<(String, String), Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves those of a task without an end, and names them.
+    pub(crate) fn leave(&self, key: &str) -> Vec<String> {
+        let mut all = self.all();
+        let left = all.extract_if(.., |(of, _), _| of == key);
+        left.map(|((_, id), _)| id).collect()
+    }
+}
+
+impl Calls {
+    pub(crate) fn effect(&self, input: &inputs::Effect) -> Result<Answer, Failed> {
+        let state = match input.doing {
+            Doing::Begin => self.begin_effect(input)?,
+            Doing::Done => {
+                self.end_effect(input, Some(&input.receipt))?;
+                let next = "It is on record. Report the step that it belongs to.";
+                EffectState::new(input, "done", next)
+            }
+            Doing::NotDone => {
+                self.end_effect(input, None)?;
+                EffectState::new(input, "not_done", "It may be begun again.")
+            }
+        };
+        Answer::new(&state, &state.text())
+    }
+
+    fn begin_effect(&self, input: &inputs::Effect) -> Result<EffectState, Failed> {
+        let task = self.owned(&input.key, input.fence)?;
+        let at = |error| Failed::from(task.error(error));
+        let mut effect = Effect::with_id(&*input.id).map_err(at)?;
+        if let Some(how) = &input.how_to_check {
+            inputs::short("how_to_check", how)?;
+            effect = effect.with_check(how);
+        }
+        if let Some(action) = &input.action {
+            effect = effect.with_approval(Approval::new(&*input.id, action).map_err(at)?);
+        }
+        let claim = self.keep(&task, Fence::new(input.fence))?;
+        let mut state = match task.ledger().begin(&effect).map_err(at)? {
+            EffectDecision::Do(guard) => {
+                let name = (input.key.clone(), input.id.clone());
+                let fence = input.fence;
+                self.guards.all().insert(name, Begun { fence, guard });
+                EffectState::new(input, "do", PERFORM)
+            }
+            EffectDecision::AlreadyDone(receipt) => EffectState {
+                receipt: Some(text_of(&receipt)),
+                ..EffectState::new(input, "already_done", DO_NOT_REPEAT)
+            },
+            EffectDecision::InProgress(record) => {
+                EffectState::new(input, "in_progress", AT_IT).of(&record)
+            }
+            EffectDecision::InDoubt(record) => {
+                let next = match record.may_still_run() {
+                    true => format!("{MAY_RUN} {FIND_OUT}"),
+                    false => FIND_OUT.to_owned(),
+                };
+                EffectState::new(input, "in_doubt", next).of(&record)
+            }
+        };
+        state.claimed_until = claim.as_ref().map(time);
+        Ok(state)
+    }
+
+    /// Records how an effect ended: with a receipt it took place.
+    fn end_effect(&self, input: &inputs::Effect, receipt: Option<&Value>) -> Result<(), Failed> {
+        let name = (input.key.clone(), input.id.clone());
+        let mut guards = self.guards.all();
+        let Some(begun) = guards.get_mut(&name) else {
+            return self.settle(input, receipt);
+        };
+        // Who began it says how it ended, also once another has the task: what took place is a fact.
+        if begun.fence != input.fence {
+            self.owned(&input.key, input.fence)?;
+        }
+        let ended = match receipt {
+            Some(receipt) => begun.guard.done(receipt).map(|_| ()),
+            None => begun.guard.not_done(),
+        };
+        ended.map_err(|error| Failed::from(Refused::from(&error)))?;
+        guards.remove(&name);
+        Ok(())
+    }
+
+    /// Settles an effect of which another process left no end.
+    fn settle(&self, input: &inputs::Effect, receipt: Option<&Value>) -> Result<(), Failed> {
+        let task = self.owned(&input.key, input.fence)?;
+        let at = |error| Failed::from(task.error(error));
+        let ledger = task.ledger();
+        let effects = ledger.effects().map_err(at)?;
+        let record = effects.iter().find(|effect| effect.id == input.id);
+        let record = record.ok_or_else(|| {
+            let id = quoted(&input.id);
+            Failed::refused(format!(
+                "the task has begun no effect {id}; begin it before you do it, with \"do\": \"begin\""
+            ))
+        })?;
+        let settlement = match receipt {
+            Some(receipt) => Settlement::done(receipt).map_err(at)?,
+            None => Settlement::NotDone,
+        };
+        ledger.settle(record, settlement).map_err(at)
+    }
+
+    pub(crate) fn approval(&self, input: &inputs::Approval) -> Result<Answer, Failed> {
+        let (task, claim) = match (&input.action, input.fence) {
+            (Some(_), None) => {
+                return Err(Failed::input(
+                    "to ask for an approval takes the fence that `begin` gave you; nothing was written",
+                ));
+            }
+            (Some(_), Some(fence)) => {
+                let task = self.owned(&input.key, fence)?;
+                let claim = self.keep(&task, Fence::new(fence))?;
+                (task, claim)
+            }
+            (None, _) => {
+                let key = input.key.clone();
+                let call = Call {
+                    key,
+                    ..Call::default()
+                };
+                (self.served.read(&call)?, None)
+            }
+        };
+        let at = |error| Failed::from(task.error(error));
+        let ledger = task.ledger();
+        let record = match &input.action {
+            Some(action) => {
+                let mut approval = Approval::new(&*input.id, action).map_err(at)?;
+                if let Some(why) = &input.why {
+                    approval = approval.with_reason(why).map_err(at)?;
+                }
+                ledger.ask(&approval).map_err(at)?
+            }
+            None => {
+                let mut approvals = ledger.state().map_err(at)?.approvals.into_iter();
+                let found = approvals.find(|record| record.id == input.id);
+                found.ok_or_else(|| {
+                    let id = quoted(&input.id);
+                    Failed::refused(format!(
+                        "no approval of {id} was asked for; ask with the exact action and your fence"
+                    ))
+                })?
+            }
+        };
+        let mut state = ApprovalState::new(&input.key, &record, next(record.status));
+        state.decide_with = record
+            .is_pending(task.now())
+            .then(|| task.deciding(&record));
+        state.claimed_until = claim.as_ref().map(time);
+        Answer::new(&state, &state.text())
+    }
+}
+
+impl EffectState {
+    fn of(self, record: &EffectRecord) -> EffectState {
+        EffectState {
+            by: Some(record.by.clone()),
+            since: Some(stamp(record.since)),
+            how_to_check: record.how_to_check.clone(),
+            ..self
+        }
+    }
+}
+
+impl ApprovalState {
+    fn new(key: &str, record: &ApprovalRecord, next: &'static str) -> ApprovalState {
+        ApprovalState {
+            key: key.to_owned(),
+            id: record.id.clone(),
+            status: record.status.as_str(),
+            action: record.action.clone(),
+            expires: stamp(record.expires),
+            decided_by: record.decided_by.clone(),
+            because: record.because.clone(),
+            decide_with: None,
+            next,
+            claimed_until: None,
+        }
+    }
+}
+
+/// What an agent does about an approval that stands so.
+fn next(status: ApprovalStatus) -> &'static str {
+    match status {
+        ApprovalStatus::Pending => {
+            "Do not do it. A person decides: give the user the line in decide_with. Look again with this tool, without \
+             action; until then do other work, or stop."
+        }
+        ApprovalStatus::Approved => {
+            "It may be done once: call `effect` with \"do\": \"begin\", the same id, and exactly the same action."
+        }
+        ApprovalStatus::Denied => "Do not do it. Ask again only if something has changed.",
+        ApprovalStatus::Expired => {
+            "Do not do it: its time has passed. If it is still needed, ask again with the action."
+        }
+        _ => {
+            "It was used up, and no person is asked again: `effect` with \"do\": \"begin\" and the same id and action says what \
+             came of it."
+        }
+    }
+}
+
+/// A receipt as a text: one that is a text as it is, another as its JSON.
+fn text_of(receipt: &Receipt) -> String {
+    let mut text = receipt
+        .read::<String>()
+        .unwrap_or_else(|_| receipt.json.clone());
+    if let Some(omitted) = &receipt.omitted {
+        let bytes = omitted.bytes;
+        text.push_str(&format!("… [{bytes} more bytes were not kept]"));
+    }
+    text
+}
+
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
