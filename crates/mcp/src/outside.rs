@@ -47,8 +47,9 @@ impl Guards {
     /// Leaves those of a task without an end, and names them.
     pub(crate) fn leave(&self, key: &str) -> Vec<String> {
         let mut all = self.all();
-        let left = all.extract_if(.., |(of, _), _| of == key);
-        left.map(|((_, id), _)| id).collect()
+        let left: Vec<_> = all.keys().filter(|(of, _)| of == key).cloned().collect();
+        left.iter().for_each(|name| drop(all.remove(name)));
+        left.into_iter().map(|(_, id)| id).collect()
     }
 }
 
