@@ -316,9 +316,9 @@ fn assert_none_twice(project: &Project) {
 fn what_begins_with_a_dash_is_no_id_and_runs_nothing() {
     let project = Project::with("t.json", TASK);
     for id in ["-x", "--chek"] {
-        for verb in ["once", "ask"] {
+        for (verb, code) in [("once", 125), ("ask", 2)] {
             let line = [verb, id, OF[0], OF[1], "--", "sh", "-c", SEND];
-            let error = project.expect(2, &line).err;
+            let error = project.expect(code, &line).err;
             assert!(error.contains("no ID begins with `-`"), "{error}");
         }
     }
