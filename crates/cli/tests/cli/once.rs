@@ -323,7 +323,7 @@ fn what_begins_with_a_dash_is_no_id_and_runs_nothing() {
         }
     }
     // Behind `--` is the command.
-    let error = project.expect(2, &["once", OF[0], OF[1], "--", "-x"]).err;
+    let error = project.expect(125, &["once", OF[0], OF[1], "--", "-x"]).err;
     assert!(error.contains("<ID>"), "{error}");
     assert_eq!(sent(&project), 0);
 }
