@@ -83,6 +83,14 @@ struct Worker {
     is_stopped: bool,
 }
 
+/// A failed orchestrator leaves no worker behind: a suspended one would stay forever.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// The orchestrator's own state. The progress of a task is read from its checkpoint.
 struct Orchestrator<'r> {
     root: &'r Path,
