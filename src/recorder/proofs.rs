@@ -39,10 +39,10 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] for what the task does not have; the code `input` for an input that is missing, outside of
-    /// the project or cannot be read, and `command` for a command that cannot be run: nothing is recorded then.
-    /// [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] once another owner has the task; those
-    /// of [`Ledger::state`](crate::ledger::Ledger::state).
+    /// [`Refused`](crate::ErrorKind::Refused) if the task has no such item; the code `input` for an input that is missing,
+    /// outside of the project or unreadable, and `command` for a command that cannot be run: then nothing is recorded.
+    /// [`TakenOver`](crate::ErrorKind::TakenOver), [`Claimed`](crate::ErrorKind::Claimed) and [`Fenced`](crate::ErrorKind::Fenced) once
+    /// another owner has the task; the errors of [`Ledger::state`](crate::ledger::Ledger::state).
     pub fn prove(&self, item: &str, proof: &Proof) -> Result<Proved> {
         self.prove_by(item, proof, run_quietly)
     }

@@ -199,7 +199,7 @@ impl Checkpoint for AgentCheckpoint {
         each_once(&self.files_modified)
     }
 
-    /// All files but [`SHARED_FILE`], which every agent writes.
+    /// All files but `EPIC_README.md`, which every agent writes.
     fn exclusive_files(&self) -> Vec<&str> {
         let mut files = self.files();
         files.retain(|file| file.rsplit(['/', '\\']).next() != Some(SHARED_FILE));
