@@ -13,12 +13,13 @@ use agent_checkpoint::fleet::{
     EventKind, Finding, Fleet, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
 };
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Put,
 };
-use agent_checkpoint::{Checkpoint, ClaimRequest};
+use agent_checkpoint::{Checkpoint, Checkpoints, ClaimRequest, DropReason, Dropped};
 
 const NOW: &str = "2026-03-02T08:05:00Z";
 
@@ -660,6 +661,33 @@ fn steps_that_are_in_no_dropped_log_are_told() {
             "5 earlier steps no longer in the checkpoint, moved to log.jsonl, where 5 of them are not found"
         );
         assert!(!row.needs_attention());
+    }
+}
+
+/// A log that is longer than a resume reads for the files of its steps is still counted whole.
+#[test]
+fn missing_steps_are_counted_in_a_long_dropped_log_too() {
+    let text = task("ann", "[]", 0);
+    let text = text.replacen('{', r#"{"dropped": {"completedSteps": 1010}, "#, 1);
+    let document = Document::parse(text.as_bytes()).unwrap();
+    for (kept, missing) in [(1005, 5), (1010, 0)] {
+        let store = MemoryStore::new();
+        let dropped = (0..kept).map(|number| {
+            let pointer = format!("/completedSteps/{number}");
+            let step = serde_json::json!({ "step": format!("step {number}") });
+            Dropped::new(pointer, DropReason::Bytes(2000), step)
+        });
+        let put = Put::new(document.clone()).with_dropped(dropped.collect());
+        store.put(&key("T"), put).unwrap();
+        let sources = [Source::store("memory", &store)];
+        let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+        let row = &fleet.rows()[0];
+        assert_eq!((row.done_elsewhere, row.elsewhere_missing), (1010, missing));
+        let checkpoints: Checkpoints<TaskCheckpoint> = Checkpoints::new(store);
+        let checkpoint = checkpoints.get(&key("T")).unwrap().checkpoint;
+        let handoff = checkpoint.handoff();
+        let handoff = checkpoints.complete_handoff(&key("T"), &checkpoint, handoff);
+        assert_eq!(handoff.unwrap().elsewhere_missing, missing);
     }
 }
 
