@@ -460,7 +460,7 @@ fn a_finished_row_with_work_left_is_found() {
     let fleet = project.scan();
     let told: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert!(
-        told[0].ends_with("secondary_a.json is finished, with 2 steps left: two, three"),
+        told[0].ends_with("secondary_a.json is finished, but has 2 steps left: two, three"),
         "{told:?}"
     );
     assert!(told[1].contains("media-T1.json is finished, "), "{told:?}");
@@ -722,9 +722,11 @@ fn claims_that_do_not_go_with_their_tasks_are_found() {
     let findings: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(
-        findings[0].contains("secondary_a.json is finished, and owner of Secondary-A still holds")
+        findings[0].contains(
+            "secondary_a.json is finished, but owner of Secondary-A still has it claimed"
+        )
     );
-    assert!(findings[1].contains("secondary_b.json is not finished, and the claim of owner of Secondary-B ran out at 2026-03-02T08:04:00Z"));
+    assert!(findings[1].contains("secondary_b.json is not finished, and the claim of owner of Secondary-B expired at 2026-03-02T08:04:00Z"));
     let owner = fleet.rows()[2].owner.as_ref().unwrap();
     assert!(owner.stands && owner.name == "owner of Secondary-C");
     assert_eq!(
@@ -790,7 +792,7 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
     assert_eq!(first.progress.rest, None);
     let findings: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0].ends_with("is in STAGE_2, and the pipeline's state says STAGE_1"));
+    assert!(findings[0].ends_with("is in STAGE_2, but the pipeline's state says STAGE_1"));
     // The state itself is a row, but no task.
     assert_eq!(fleet.rows()[3].format, Some("story-pipeline-state"));
     assert_eq!(fleet.totals().percent, Some(66));

@@ -236,7 +236,7 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
 
     let reset = project.expect(0, &["claim", "t.json", "--reset-attempts"]);
     assert!(
-        reset.out.starts_with("free;") && reset.err.contains("the attempts so far count no more"),
+        reset.out.starts_with("free;") && reset.err.contains("the attempts so far no longer count"),
         "{reset:?}"
     );
     assert!(project.ckpt(&["resume", "t.json"]).code < 4);
