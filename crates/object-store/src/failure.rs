@@ -127,8 +127,7 @@ impl Failure {
         match self {
             Failure::Refused(error) => error,
             Failure::Unknown(cause) => {
-                let message =
-                    "the object store gave an unexpected answer; nothing was written, try again";
+                let message = "the object store does not answer, or not correctly; nothing was written, try again";
                 other("unreachable", message).with_source(cause)
             }
             Failure::Absent => {

@@ -69,7 +69,7 @@ fn a_time_is_also_a_span_from_now() {
     // What is past by then is no time to wait for.
     let none = ["rate-limit", "--until", "0s", "--store", "t.json"];
     let told = project.expect(0, &at(&none, AT));
-    assert!(told.err.contains("the task waits for no time"), "{told:?}");
+    assert!(told.err.contains("so the task does not wait"), "{told:?}");
 
     for wrong in ["soon", "90", "2026-03-02", "-2h"] {
         let until = format!("--until={wrong}");
