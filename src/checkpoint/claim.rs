@@ -156,18 +156,20 @@ impl fmt::Display for Fenced {
         match self {
             Fenced::TakenOver { by } => write!(
                 f,
-                "{by} has a later claim on the task; stop, and leave it to {by}"
+                "{by} has a later claim on the task; stop, and leave the task to {by}"
             ),
             Fenced::Released { owner } => write!(
                 f,
-                "{owner} gave the claim back; claim the task again to go on"
+                "{owner} released the claim; claim the task again to continue"
             ),
             Fenced::Expired { owner, at } => write!(
                 f,
-                "the claim of {owner} ran out at {}; renew it to go on",
+                "the claim of {owner} expired at {}; renew it to continue",
                 stamp(*at)
             ),
-            Fenced::Unknown => f.write_str("no such claim is known here; claim the task first"),
+            Fenced::Unknown => {
+                f.write_str("the store has no claim with this fence; claim the task first")
+            }
         }
     }
 }
@@ -239,8 +241,8 @@ impl Claim {
             Some(last) => {
                 let next = last.fence.0.checked_add(1).ok_or_else(|| {
                     Error::refused(
-                        "its record of claims has the greatest fence there can be, so it must be damaged: once no agent \
-                         works on the task, remove the record, and claim it again",
+                        "its record of claims has the greatest possible fence, so the record must be damaged: once \
+                         no agent works on the task, remove the record and claim the task again",
                     )
                 })?;
                 Ok(claim(Fence(next).max(first), now, expires))
@@ -391,12 +393,14 @@ fn fenced(fence: Fence, why: Fenced) -> Error {
 /// When a claim that begins now expires.
 fn end(now: DateTime<Utc>, time_to_live: Duration) -> Result<DateTime<Utc>> {
     if time_to_live.is_zero() {
-        return Err(Error::refused("a claim must stand for longer than no time"));
+        return Err(Error::refused(
+            "the duration of a claim must be more than zero",
+        ));
     }
     TimeDelta::from_std(time_to_live)
         .ok()
         .and_then(|live| now.checked_add_signed(live))
-        .ok_or_else(|| Error::refused("a claim cannot stand for that long"))
+        .ok_or_else(|| Error::refused("the duration of a claim is too long"))
 }
 
 /// A time as text for a sentence.

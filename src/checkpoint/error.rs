@@ -42,7 +42,7 @@ pub enum ErrorKind {
     #[error("there is no checkpoint here; start one first")]
     NotFound,
     /// The document is not in the state that the caller expected.
-    #[error("changed meanwhile: expected {expected}, found {}; load it again and decide anew", what_is_there(found.as_ref()))]
+    #[error("changed in the meantime: expected {expected}, found {}; load it again and redo the change", what_is_there(found.as_ref()))]
     Conflict {
         /// What the caller expected.
         expected: Expect,
@@ -109,8 +109,8 @@ pub enum ErrorKind {
     },
     /// Another owner has claimed the task, and the write states no fence.
     #[error(
-        "claimed by {owner} until {}; write with the fence of that claim, wait until it runs \
-         out, or take over once its owner has ended for sure",
+        "claimed by {owner} until {}; write with the fence of that claim, wait until the claim expires, or take the \
+         task over once its owner has certainly ended",
         stamp(*until)
     )]
     Claimed {
@@ -130,7 +130,7 @@ pub enum ErrorKind {
     /// The checkpoint names another agent or session as the owner of the task. The former owner may not write
     /// any more.
     #[error(
-        "{by} has the task now; stop, and leave it to {by}; nothing was written",
+        "{by} has the task now, so nothing was written; stop, and leave the task to {by}",
         by = by.as_deref().unwrap_or("another")
     )]
     TakenOver {
@@ -139,7 +139,7 @@ pub enum ErrorKind {
     },
     /// The history has no such state.
     #[error(
-        "{} is no state of its history; take one that `history` lists",
+        "{} is not a state in its history; choose one that `history` lists",
         quoted_short(wanted)
     )]
     NoSuchRevision {
@@ -153,7 +153,7 @@ pub enum ErrorKind {
         detail: String,
     },
     /// The store does not offer this.
-    #[error("this store has no {what}")]
+    #[error("this store does not support {what}")]
     NotOffered {
         /// What it does not offer.
         what: &'static str,
@@ -164,7 +164,7 @@ pub enum ErrorKind {
     /// A write would replace or remove values that could not be read.
     #[error(
         "this would overwrite values that could not be read, at {}; \
-         mend them first or allow the loss",
+         correct them first or allow the loss",
         pointers.join(", ")
     )]
     WouldLose {
@@ -196,7 +196,7 @@ pub enum ErrorKind {
         known: Vec<String>,
     },
     /// The store was opened for reading only.
-    #[error("opened for reading only")]
+    #[error("the store was opened for reading only; open it for writing")]
     ReadOnly,
     /// The format has no such operation.
     #[error("this format has no operation `{operation}`; it has {}", if supported.is_empty() { "none".to_owned() } else { supported.join(", ") })]
@@ -208,7 +208,7 @@ pub enum ErrorKind {
     },
     /// The protocol has no such transition.
     #[error(
-        "there is no transition from {from} to {}; from {from} it goes {}; forced, it is made all the same",
+        "there is no transition from {from} to {}; from {from} it goes {}; force the change to make it anyway",
         shortened(to),
         match allowed.as_slice() {
             [] => "nowhere".to_owned(),
@@ -306,11 +306,11 @@ fn unknown_format(name: Option<&str>, found: &str, known: &[String]) -> String {
     let known = known.join(", ");
     match name {
         Some(name) => format!(
-            "{} is no known format; name one of {known}",
+            "{} is not a known format; name one of {known}",
             quoted_short(name)
         ),
         None => format!(
-            "no checkpoint: {found}; if it is one all the same, name its format, one of {known}"
+            "not recognized as a checkpoint: {found}; if it is one, name its format, one of {known}"
         ),
     }
 }
@@ -372,7 +372,7 @@ impl Error {
     /// An error about a path that is not a folder.
     #[must_use]
     pub fn not_a_folder() -> Error {
-        Error::other("not-a-folder", "is no folder; name one that is there")
+        Error::other("not-a-folder", "is not a folder; name one that exists")
     }
 
     /// An error about a place in a document that cannot be changed as asked.
@@ -390,8 +390,9 @@ impl Error {
 
     /// An error that says that a value differs after it was written and read back.
     pub(crate) fn not_faithful(detail: impl fmt::Display) -> Error {
-        let message =
-            format!("the value does not come back as it was: {detail}; nothing was written");
+        let message = format!(
+            "the document would not read back as the value to save: {detail}; nothing was written"
+        );
         Error::other("not-faithful", message)
     }
 

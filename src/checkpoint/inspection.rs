@@ -260,7 +260,7 @@ impl<'a> Inspection<'a> {
                 member,
                 Code::BAD_TIMESTAMP,
                 format!(
-                    "{} is no RFC 3339 time with a zone",
+                    "{} is not an RFC 3339 time with a zone",
                     quoted_short(stamp.text())
                 ),
             );

@@ -36,7 +36,7 @@ impl Key {
         } else if text.chars().any(char::is_control) {
             "it has a control character"
         } else if text.trim() != text {
-            "it has white space at an end"
+            "it begins or ends with white space"
         } else {
             return Ok(Key(text));
         };

@@ -568,7 +568,7 @@ impl StepDone {
     pub(crate) fn named(&self, current: Option<&str>) -> Result<Option<String>> {
         if self.current && current.is_none() {
             return Err(Error::refused(
-                "no step is in progress, so none is the current one; say what was finished",
+                "no step is in progress, so there is no current step; name the step that was finished",
             ));
         }
         let current = current.filter(|_| self.current);

@@ -250,7 +250,7 @@ impl ResumePlan {
         if handoff.status == Status::Failed {
             plan.because(ResumeReason::Failed);
             if plan.questions.is_empty() {
-                plan.ask("The agent before failed and left no reason. Is it mended?");
+                plan.ask("The previous agent failed and recorded no reason. Is the cause fixed?");
             }
         }
         if handoff.status == Status::Complete {
@@ -326,7 +326,7 @@ impl ResumePlan {
         }
         let listed: Vec<String> = unreadable.iter().map(|item| format!("- {item}")).collect();
         self.warn(format!(
-            "These could not be read, and count all the same; look them up in the checkpoint itself:\n{}",
+            "These items could not be read, but they are still part of the checkpoint; look them up in its file:\n{}",
             listed.join("\n")
         ));
         self.because(ResumeReason::Unreadable {
@@ -340,7 +340,7 @@ impl ResumePlan {
         let is_refused = self.decision == ResumeDecision::Refuse;
         if left > 0 && is_refused && self.reasons.contains(&ResumeReason::Complete) {
             let left = left_in_words(left, handoff);
-            self.message = format!("{}; it is finished with {left}", self.message);
+            self.message = format!("{}; it was finished with {left}", self.message);
         }
     }
 
@@ -370,7 +370,7 @@ impl ResumePlan {
             ));
         } else {
             self.ask(format!(
-                "Recorded as done, and planned: {listed}. Is it to be done once more?"
+                "Recorded as done, but also planned: {listed}. Should it be done again?"
             ));
         }
         self.because(ResumeReason::DoneAndPlanned { steps });
@@ -391,15 +391,15 @@ impl ResumePlan {
             return;
         }
         let sentence = format!(
-            "Begun, and may have taken effect in part or whole: {}. Look at what it changes (files, data, what it \
-             sends) before it is done again",
+            "Begun, and may have taken effect in part or in whole: {}. Check what it changes (files, data, messages) \
+             before you do it again",
             some(&steps)
         );
         if handoff.was_left_in_order() {
             // The agent had time to note how far it came, so this is no question.
             self.warnings.push(format!("{sentence}."));
         } else {
-            self.ask(format!("{sentence}: how far did it come?"));
+            self.ask(format!("{sentence}: how far did it get?"));
         }
         self.because(ResumeReason::StepInFlight { steps });
     }

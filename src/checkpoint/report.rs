@@ -80,16 +80,16 @@ impl FromStr for Report {
         let Members(members) = serde_json::from_str(line).map_err(|error| {
             Error::refused(match Document::from_text(line) {
                 Err(corrupt) => format!(
-                    "is no JSON object: {} (column {})",
+                    "is not a JSON object: {} (column {})",
                     corrupt.message, corrupt.column
                 ),
                 Ok(_) if line.starts_with('\u{feff}') => {
-                    "begins with a byte order mark; leave it out".to_owned()
+                    "begins with a byte order mark; remove it".to_owned()
                 }
                 // The line is an object with a duplicate member or half of a surrogate pair.
                 Ok(_) => match without_place(&error.to_string()) {
                     escape if escape.ends_with("hex escape") => {
-                        "has half of a surrogate pair, such as \\ud83d alone, which is no Unicode text".to_owned()
+                        "has half of a surrogate pair, such as \\ud83d alone, which is not valid Unicode".to_owned()
                     }
                     says => says.to_owned(),
                 },
@@ -125,7 +125,7 @@ fn is_empty(operation: &str, (member, value): (&String, &Value)) -> bool {
 fn check_texts(name: &str, members: &Map<String, Value>) -> Result<(), String> {
     match members.iter().find(|&member| is_empty(name, member)) {
         Some((member, _)) => Err(format!(
-            "{name}: {member} is empty; say it in a few words",
+            "{name}: {member} is empty; describe it in a few words",
             name = quoted(name),
             member = quoted(member)
         )),
@@ -214,7 +214,7 @@ fn in_words(name: &str, members: &Map<String, Value>, error: &str) -> String {
     };
     if let Some((_, list)) = after("unknown variant ") {
         let list = listed(list);
-        return format!("{name} is no operation; the operations are {list}");
+        return format!("{name} is not an operation; the operations are {list}");
     }
     if let Some((member, list)) = after("unknown field ") {
         let list = listed(list);
@@ -299,7 +299,7 @@ impl<'de> Visitor<'de> for EachOnce {
         while let Some((name, value)) = found.next_entry::<String, Value>()? {
             if members.contains_key(&name) {
                 return Err(de::Error::custom(format_args!(
-                    "{name} is there twice",
+                    "{name} is given twice",
                     name = quoted(&name)
                 )));
             }
@@ -434,7 +434,7 @@ impl<'a> OperationContext<'a> {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{cannot}: it is unknown whether this is finished: {}; mend it first",
+            "{cannot}: it is unknown whether this is finished: {}; correct it first",
             open.join("; ")
         )))
     }
@@ -533,13 +533,13 @@ mod tests {
     #[test]
     fn a_wrong_line_says_what_is_wrong() {
         for (line, says) in [
-            ("[]", "no JSON object"),
-            ("{\"op\"", "no JSON object"),
+            ("[]", "is not a JSON object"),
+            ("{\"op\"", "is not a JSON object"),
             ("{}", "has no \"op\""),
             (r#"{"op":1}"#, "\"op\" is a text"),
             (
                 r#"{"op":"fly"}"#,
-                "\"fly\" is no operation; the operations are `step start`",
+                "\"fly\" is not an operation; the operations are `step start`",
             ),
             (r#"{"op":"note"}"#, "lacks its member `text`"),
             (r#"{"op":"note","text":" "}"#, "\"note\": \"text\" is empty"),
@@ -586,15 +586,15 @@ mod tests {
             ),
             (
                 r#"{"op":"decide","text":"a","text":"b"}"#,
-                "\"text\" is there twice",
+                "\"text\" is given twice",
             ),
             (
                 r#"{"op":"note","op":"block","text":"a"}"#,
-                "\"op\" is there twice",
+                "\"op\" is given twice",
             ),
             (
                 r#"{"op":"pause","force":false,"force":true}"#,
-                "\"force\" is there twice",
+                "\"force\" is given twice",
             ),
             (
                 r#"{"op":"stage","name":1.5}"#,

@@ -55,7 +55,8 @@ impl FromStr for Revision {
     fn from_str(text: &str) -> Result<Revision> {
         let invalid = || {
             let text = quoted_short(text);
-            let message = format!("{text} is no revision; take one from a load or a save");
+            let message =
+                format!("{text} is not a revision; use one that a load or a save returned");
             Error::other("invalid-revision", message)
         };
         let hex = text.strip_prefix("sha256:").ok_or_else(invalid)?;

@@ -135,7 +135,7 @@ fn missing_lists<C: Checkpoint>(
             pointer,
             state,
             count: 1,
-            reason: "it is required, and missing".to_owned(),
+            reason: "it is required but missing".to_owned(),
         })
     })
 }

@@ -148,8 +148,8 @@ fn failed(
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> Error {
     let message = format!(
-        "its schema version {from} could not be brought to version {to}; it is as it was, \
-         mend it by hand or with the program that wrote it"
+        "it could not be migrated from schema version {from} to version {to}, and is unchanged; correct it by hand \
+         or with the program that wrote it"
     );
     Error::other("migration", message).with_source(source)
 }

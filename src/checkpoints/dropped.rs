@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Checkpoints;
 use crate::checkpoint::{Checkpoint, DoneIndex, DoneItem, Dropped, Handoff, Key, Result};
 
-/// How many of the newest dropped items a resume or a fingerprint record reads.
+/// Of how many of the newest dropped items a resume or a fingerprint record reads the files.
 pub(crate) const NEWEST: usize = 1000;
 
 impl<C: Checkpoint> Checkpoints<C> {
@@ -52,17 +52,22 @@ impl<C: Checkpoint> Checkpoints<C> {
         if dropped.is_empty() && handoff.done_elsewhere == 0 {
             return Ok(handoff);
         }
-        let found: usize = cut.iter().map(|cut| cut.handoff().done.len()).sum();
-        let found = u64::try_from(found).unwrap_or(u64::MAX);
+        let found = if dropped.len() < NEWEST {
+            cut.iter().map(|cut| cut.handoff().done.len() as u64).sum()
+        } else {
+            let all = self.store.beside().dropped(key)?;
+            count_cut(&all, &handoff, |value| {
+                Some(C::deserialize(value).ok()?.handoff())
+            })
+        };
         let log = self.store.beside().dropped_log(key)?;
         if found > handoff.done_elsewhere {
             handoff.done_elsewhere = found;
             handoff.elsewhere.clone_from(&log);
         }
-        // A longer log was only read in part, and an archived or copied checkpoint names the log of its former
-        // place. In both cases the number of missing items is unknown.
+        // An archived or copied checkpoint names the log of its former place, so the number of missing items is unknown.
         let was_searched = handoff.elsewhere.is_none() || handoff.elsewhere == log;
-        if dropped.len() < NEWEST && was_searched {
+        if was_searched {
             handoff.elsewhere_missing = handoff.done_elsewhere.saturating_sub(found);
         }
         let whole = dropped

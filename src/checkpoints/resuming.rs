@@ -84,7 +84,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         if let Some(now_for) = &context.place_is_for {
             let own = context.task.as_deref().unwrap_or("another task");
             judged.plan.refuse(format!(
-                "The checkpoint is that of {own}, and its place is for {now_for} by now"
+                "The checkpoint belongs to {own}, but its place is now for {now_for}"
             ));
             judged.plan.because(ResumeReason::OfAnotherTask {
                 place_is_for: now_for.clone(),
@@ -234,8 +234,8 @@ impl<C: Checkpoint> Checkpoints<C> {
             return None;
         }
         Some(format!(
-            "{} reported {} s ago, and the task is not claimed: where that agent is still at work, two would go on at \
-             once; claim the task before you go on",
+            "{} reported {} s ago, and no agent has claimed the task: if that agent still works on it, two agents \
+             would work at once; claim the task before you continue",
             shown::line(agent),
             last.age.num_seconds().max(0),
         ))

@@ -575,8 +575,8 @@ fn of_latest_version<C: Checkpoint>(wanted: &mut C) {
 fn refuse_newer<C: Checkpoint>(current: &Current<'_, C>) -> Result<()> {
     match newer(current) {
         Some(Newer { found: None, .. }) => Err(Error::refused(
-            "its schema version cannot be read, so a newer program may have written it: \
-             it can be read, not changed; mend the version first",
+            "its schema version cannot be read, so a newer program may have written it: it can be read, not changed; \
+             correct the version first",
         )),
         _ => refuse_newer_value(&current.reading.value),
     }

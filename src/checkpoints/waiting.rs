@@ -50,7 +50,7 @@ impl<C: Checkpoint> Checkpoints<C> {
         let ledger = self.ledger(key, reporter(context));
         let state = match ledger.state() {
             Err(error) if report.until().is_none() => {
-                tracing::warn!(%key, %error, "whether the task waits for a time is not known");
+                tracing::warn!(%key, %error, "it is unknown whether the task waits for a time");
                 return Ok(());
             }
             state => state?,
@@ -84,6 +84,6 @@ fn reporter(context: &OperationContext<'_>) -> String {
     match (context.agent, context.session) {
         (Some(agent), Some(session)) => format!("{agent}, session {session}"),
         (Some(name), None) | (None, Some(name)) => name.to_owned(),
-        (None, None) => "an agent that is not named".to_owned(),
+        (None, None) => "an unnamed agent".to_owned(),
     }
 }

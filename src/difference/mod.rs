@@ -159,7 +159,7 @@ impl Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.respelled {
-            f.write_str("only the spelling changed, no value\n")?;
+            f.write_str("no value changed, only the layout of the text\n")?;
         }
         for change in &self.changes {
             writeln!(f, "{change}")?;

@@ -11,7 +11,7 @@ use super::scan::Scan;
 use super::{ClaimHolder, Finding, Place, Row, RowState, bounded};
 use crate::CheckpointStoreExt;
 use crate::checkpoint::{
-    Claim, ErrorKind, Handoff, Key, Layout, Result, Revision, RuleContext, Timestamp,
+    Claim, Dropped, ErrorKind, Handoff, Key, Layout, Result, Revision, RuleContext, Timestamp,
 };
 use crate::checkpoints::{NEWEST, came_back, count_cut};
 use crate::fsio;
@@ -93,18 +93,18 @@ fn missing(
     if handoff.done_elsewhere == 0 {
         return 0;
     }
-    let dropped = store
-        .beside()
-        .newest_dropped(key, NEWEST)
-        .unwrap_or_default();
-    // A log this long was read only in part, so nothing is known to be missing.
-    if dropped.len() >= NEWEST {
-        return 0;
+    let count = |dropped: &[Dropped]| {
+        count_cut(dropped, handoff, |value| {
+            let document = Document::parse(value.to_string().as_bytes()).ok()?;
+            handoff_of(&document)
+        })
+    };
+    let beside = store.beside();
+    let newest = beside.newest_dropped(key, NEWEST).unwrap_or_default();
+    let mut found = count(&newest);
+    if found < handoff.done_elsewhere && newest.len() >= NEWEST {
+        found = count(&beside.dropped(key).unwrap_or_default());
     }
-    let found = count_cut(&dropped, handoff, |value| {
-        let document = Document::parse(value.to_string().as_bytes()).ok()?;
-        handoff_of(&document)
-    });
     handoff.done_elsewhere.saturating_sub(found)
 }
 

@@ -167,12 +167,13 @@ impl fmt::Display for Finding {
         match self {
             Finding::SameAgent { agent, places } => write!(
                 f,
-                "the agent {agent} is in several checkpoints: {}; archive those it left",
+                "the agent {agent} is in several checkpoints: {}; archive those that it no longer works on",
                 some(places)
             ),
             Finding::SameKey { key, places } => write!(
                 f,
-                "{key} is in several checkpoints, that which changed last first: {}; only one of them is kept up to date",
+                "{key} is in several checkpoints, the one that changed last first: {}; only one of them is kept up \
+                 to date",
                 some(places)
             ),
             Finding::RolledBack {
@@ -198,7 +199,8 @@ impl fmt::Display for Finding {
                 place_is_for,
             } => write!(
                 f,
-                "{place}: the checkpoint is that of {task}, and its place is for {place_is_for} by now; archive it with ckpt archive"
+                "{place}: the checkpoint belongs to {task}, but its place is now for {place_is_for}; archive it with \
+                 ckpt archive"
             ),
             Finding::TakenOver {
                 place,
@@ -207,7 +209,7 @@ impl fmt::Display for Finding {
                 now_in,
             } => write!(
                 f,
-                "{place}: {by} took the work of {agent} over in {now_in}; archive the checkpoint that {agent} left"
+                "{place}: {by} took over the work of {agent} in {now_in}; archive the old checkpoint of {agent}"
             ),
             Finding::FinishedWithWorkLeft {
                 place,
@@ -215,7 +217,7 @@ impl fmt::Display for Finding {
                 steps,
                 left,
             } => match (steps, percent) {
-                (0, Some(percent)) => write!(f, "{place} is finished, at {percent}%"),
+                (0, Some(percent)) => write!(f, "{place} is finished, but at {percent}%"),
                 _ => {
                     let word = if *steps == 1 { "step" } else { "steps" };
                     let more = match steps.saturating_sub(left.len()) {
@@ -225,7 +227,7 @@ impl fmt::Display for Finding {
                     let left = left.join(", ");
                     write!(
                         f,
-                        "{place} is finished, with {steps} {word} left: {left}{more}"
+                        "{place} is finished, but has {steps} {word} left: {left}{more}"
                     )
                 }
             },
@@ -252,7 +254,11 @@ impl fmt::Display for Finding {
             ),
             Finding::UnreadableItems { place, items } => write!(f, "{place}: {}", first(items)),
             Finding::DoneAndPlanned { place, steps } => {
-                write!(f, "{place} has as done and as planned: {}", first(steps))
+                write!(
+                    f,
+                    "{place} lists as done and also as planned: {}",
+                    first(steps)
+                )
             }
             Finding::FinishedButClaimed {
                 place,
@@ -260,19 +266,19 @@ impl fmt::Display for Finding {
                 until,
             } => write!(
                 f,
-                "{place} is finished, and {owner} still holds it until {}",
+                "{place} is finished, but {owner} still has it claimed until {}",
                 time(until)
             ),
             Finding::ClaimRanOut { place, owner, at } => write!(
                 f,
-                "{place} is not finished, and the claim of {owner} ran out at {}",
+                "{place} is not finished, and the claim of {owner} expired at {}",
                 time(at)
             ),
             Finding::ClaimsUnreadable { place, reason } => {
-                write!(f, "{place}: its holder is unknown: {reason}")
+                write!(f, "{place}: its claim cannot be read: {reason}")
             }
             Finding::LedgerUnreadable { place, reason } => {
-                write!(f, "{place}: whether it waits is unknown: {reason}")
+                write!(f, "{place}: it is unknown whether the task waits: {reason}")
             }
             Finding::StageMismatch {
                 place,
@@ -280,17 +286,17 @@ impl fmt::Display for Finding {
                 state,
             } => write!(
                 f,
-                "{place} is in {stage}, and the pipeline's state says {state}"
+                "{place} is in {stage}, but the pipeline's state says {state}"
             ),
             Finding::NameNotUtf8 { place } => write!(
                 f,
-                "{place}: the name of the file is not UTF-8, and is not written as it is; rename the file"
+                "{place}: the name of the file is not UTF-8, so it cannot be printed exactly; rename the file"
             ),
             Finding::KeyMismatch {
                 place,
                 id,
                 expected,
-            } => write!(f, "{place} has the id {id} inside: {expected}"),
+            } => write!(f, "{place} contains the id {id}: {expected}"),
         }
     }
 }

@@ -130,7 +130,8 @@ impl Iterator for Walk<'_, '_> {
             } else if kind.is_symlink() && path.is_dir() {
                 return Some(Step::Skip(path, SkipReason::LinkedFolder));
             } else if kind.is_symlink() && path.ends_with(fsio::OWN_FOLDER) {
-                let why = "it leads nowhere, so no claim and no history here can be read";
+                let why = "the target of this symbolic link does not exist, so no claim and no history can be read \
+                           here";
                 return Some(Step::Skip(path, SkipReason::Unreadable(why.to_owned())));
             }
         }
@@ -398,7 +399,8 @@ impl Scan<'_> {
             let name = slot.slot.to_string();
             let place = Place::file(path).with_slot(bounded::text(&name));
             let Some(document) = host.extract(&slot.pointer) else {
-                let reason = "no checkpoint object is where one belongs".to_owned();
+                let reason =
+                    "the place of the checkpoint has a value that is not an object".to_owned();
                 let mut row = Row::new(place, RowState::Unreadable { reason });
                 row.set_format(Some(format));
                 row.task = bounded::said(slot.task.as_deref());

@@ -299,7 +299,7 @@ impl Scan<'_> {
             self.findings.push(Finding::KeyMismatch {
                 place: place(),
                 id: bounded::text(id.as_str()),
-                expected: format!("its file would be {usual}, and this one is {name}"),
+                expected: format!("its file should be {usual}, not {name}"),
             });
         }
         let mut violations = inspected.violations.iter();

@@ -160,7 +160,7 @@ impl Expired<'_> {
     pub fn forget(&self, store: &dyn CheckpointStore) -> Result<()> {
         let (Some(key), Some(revision)) = (&self.row.place.key, &self.row.revision) else {
             return Err(Error::refused(format!(
-                "{}: was found in no store; scan the store itself",
+                "{}: no open store has it; scan its store itself",
                 self.row.place
             )));
         };

@@ -43,14 +43,14 @@ pub(super) fn finished(
     let named = done.named(current)?;
     let Some(text) = done.text().or(current) else {
         return Err(Error::refused(
-            "no step is in progress; say what was finished",
+            "no step is in progress; name the step that was finished",
         ));
     };
     let is_planned = |step: &str| plan.iter().any(|planned| planned == step);
     let leaves = match named {
         Some(named) if !is_planned(&named) && current != Some(&named) => {
             return Err(Error::refused(format!(
-                "{named} is no {planned} step; {planned} are {}",
+                "{named} is not a {planned} step; the {planned} steps are {}",
                 quoted_all(plan),
                 named = quoted(&named)
             )));
@@ -90,14 +90,14 @@ pub(super) fn finished_with(
     let named = named.join(" or ");
     Err(Error::refused(match current {
         Some(current) => format!(
-            "which step {text} finishes is unclear: it reads more like {named}, which is planned, than like \
+            "it is unclear which step {text} finishes: its words are closer to {named}, which is planned, than to \
              {current}, which is in progress; name the planned step that is finished",
             text = quoted(text),
             current = quoted(current)
         ),
         None => format!(
-            "which step {text} finishes is unclear: no step is in progress, and it reads like {named}; name the \
-             planned step that is finished",
+            "it is unclear which step {text} finishes: no step is in progress, and its words are close to {named}; \
+             name the planned step that is finished",
             text = quoted(text)
         ),
     }))
@@ -246,7 +246,7 @@ fn place(plan: &[String], text: &str) -> Result<usize> {
             more => format!(" and {more} more"),
         };
         Error::refused(format!(
-            "{text} is no planned step; planned are {first}{more}",
+            "{text} is not a planned step; the planned steps are {first}{more}",
             text = quoted(text),
             first = quoted_all(first)
         ))
@@ -325,7 +325,7 @@ mod tests {
         ] {
             let plan = [current.to_owned(), planned.to_owned()];
             let unclear = finished_with(reported, Some(current), &plan).unwrap_err();
-            let named = format!("reads more like {}, which", quoted(planned));
+            let named = format!("closer to {}, which", quoted(planned));
             assert!(unclear.to_string().contains(&named), "{unclear}");
             assert!(finished_with(reported, None, &plan).is_err());
             let as_current = finished_with(reported, Some(planned), &plan).unwrap();

@@ -76,7 +76,7 @@ pub(crate) enum FileError {
     },
 
     /// Symbolic links form a loop, or there are more of them than any system follows.
-    #[error("{} is a symbolic link that never arrives at a file; mend or remove the link", path.display())]
+    #[error("{} is a symbolic link in a loop or a chain that is too long; correct or remove the link", path.display())]
     LinkLoop {
         /// The link.
         path: PathBuf,
@@ -117,7 +117,8 @@ pub(crate) enum FileError {
 
     /// The file system has no locks, so writers could not exclude each other.
     #[error(
-        "{}: this file system has no locks, so two writers could overwrite each other's work; keep the store on a local disk, or say that there is one writer only",
+        "{}: this file system has no locks, so two writers could overwrite each other's work; keep the store on a \
+         local disk",
         path.display()
     )]
     NoLocks {
@@ -298,7 +299,7 @@ fn next_step(source: &io::Error) -> &'static str {
         io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only",
         io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f)",
         io::ErrorKind::Unsupported => "the file system cannot do this, use a local one",
-        _ => "mend what the cause says and try again",
+        _ => "fix the cause and try again",
     }
 }
 

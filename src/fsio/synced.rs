@@ -111,7 +111,7 @@ pub(crate) fn sync_now(
     if has_failed(&found) {
         if read.bytes.len() as u64 != found.len() {
             let unread = std::io::Error::other(
-                "an earlier sync failed, and it is too large to be written anew",
+                "an earlier sync failed, and it is too large to be written again",
             );
             return Err(FileError::io(Operation::Sync, path, unread));
         }

@@ -239,7 +239,7 @@ fn whole(number: &str) -> Option<String> {
 }
 
 fn lone_surrogate() -> Failure {
-    let message = "half of a surrogate pair, such as \\ud83d alone, is no Unicode text";
+    let message = "half of a surrogate pair, such as \\ud83d alone, is not valid Unicode";
     Failure::new(Code::LONE_SURROGATE, message)
 }
 

@@ -13,7 +13,7 @@ pub struct EditError(pub(super) EditProblem);
 pub(super) enum EditProblem {
     /// The text is not a JSON pointer.
     #[error(
-        "{pointer} is no JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`", pointer = quoted(pointer))]
+        "{pointer} is not a JSON pointer: it must be empty or begin with `/`, and write `~` as `~0`", pointer = quoted(pointer))]
     BadPointer {
         /// The text.
         pointer: String,

@@ -228,16 +228,16 @@ impl<'t> Parser<'t> {
     fn fault_at(&self, offset: usize, expected: &str) -> Fault {
         match self.text.get(offset..).and_then(|rest| rest.chars().next()) {
             None => {
-                let message = format!("the text ends where {expected} belongs");
+                let message = format!("the text ends where {expected} should be");
                 Fault::new(CorruptCode::Truncated, self.bytes.len(), message)
             }
             Some('\0') => {
-                let message = format!("a NUL byte where {expected} belongs");
+                let message = format!("a NUL byte where {expected} should be");
                 Fault::new(CorruptCode::Syntax, offset, message)
             }
             Some(found) => {
                 let message = format!(
-                    "{found} where {expected} belongs",
+                    "{found} where {expected} should be",
                     found = quoted(found.encode_utf8(&mut [0; 4]))
                 );
                 Fault::new(CorruptCode::Syntax, offset, message)

@@ -180,7 +180,7 @@ fn no_stamp(pulse: &Pulse) -> String {
     let stamps = [pulse.progress.as_ref(), pulse.heartbeat.as_ref()];
     match stamps.into_iter().flatten().next() {
         Some(stamp) => format!(
-            "the stamp {} is no RFC 3339 time with a zone",
+            "the stamp {} is not an RFC 3339 time with a zone",
             quoted(stamp.text())
         ),
         None => "the checkpoint has no time stamp".to_owned(),

@@ -14,7 +14,7 @@ impl fmt::Display for Liveness {
             Liveness::Late { last, crossed, .. } => write!(f, "late: {last}, {crossed}"),
             Liveness::Stalled { last, crossed, .. } => write!(f, "stalled: {last}, {crossed}"),
             Liveness::Stuck { last, crossed } => {
-                write!(f, "stuck: it beats, but {last}, {crossed}")
+                write!(f, "stuck: it sends heartbeats, but {last}, {crossed}")
             }
             Liveness::Waiting { last }
             | Liveness::Blocked { last }
@@ -55,9 +55,9 @@ impl fmt::Display for Crossed {
         let after = span(self.after);
         match self.limit {
             Limit::Threshold => write!(f, "limit {after}"),
-            Limit::DeclaredInterval => write!(f, "limit {after} by its own interval"),
-            Limit::NextExpected => write!(f, "limit {after} by its own next time"),
-            Limit::BusyUntil => write!(f, "limit {after} by its own busy time"),
+            Limit::DeclaredInterval => write!(f, "limit {after}, from its own interval"),
+            Limit::NextExpected => write!(f, "limit {after}, from the next time that it announced"),
+            Limit::BusyUntil => write!(f, "limit {after}, from the busy time that it announced"),
         }
     }
 }

@@ -60,14 +60,16 @@ impl<C: Checkpoint> Recorder<C> {
                 return Err(Error::unsupported(&operation, C::OPERATIONS).with_key(&self.key));
             }
             return Err(Error::refused(format!(
-                "a heartbeat of {} is its agent's own report, so nothing beats behind its back; have the agent \
-                 report `heartbeat` itself",
+                "a heartbeat of {} is a report of its agent, so the recorder sends none in the background; have the \
+                 agent report `heartbeat` itself",
                 C::FORMAT
             ))
             .with_key(&self.key));
         }
         if every.is_zero() {
-            return Err(Error::refused("a beat needs a pause before the next"));
+            return Err(Error::refused(
+                "the time between heartbeats must be more than zero",
+            ));
         }
         let end = End::default();
         Ok(thread::scope(|scope| {

@@ -27,7 +27,10 @@ impl<E: fmt::Display> fmt::Display for Broken<E> {
         self.error.fmt(f)?;
         match &self.checkpoint {
             Ok(_) => Ok(()),
-            Err(error) => write!(f, "; and no checkpoint could be made of it: {error}"),
+            Err(error) => write!(
+                f,
+                "; the failure could not be recorded in the checkpoint either: {error}"
+            ),
         }
     }
 }

@@ -42,10 +42,10 @@ impl Formats {
             [] => Err(
                 self.unknown(match document.and_then(|_| self.detect(path, None).ok()) {
                     Some(place) => format!(
-                        "its place is one of {}, and it has none of its members",
+                        "its place is one of {}, but it has none of the members of that format",
                         place.format.name
                     ),
-                    None => "its members tell no known format".to_owned(),
+                    None => "its members match no known format".to_owned(),
                 }),
             ),
             [first, second, ..] if first.evidence.strength == second.evidence.strength => {
@@ -147,12 +147,12 @@ fn other_kind(path: &Path, bytes: &[u8], cause: &Corrupt) -> Option<&'static str
     };
     Some(match cause.code {
         _ if text.starts_with('[') => "a JSON list",
-        CorruptCode::NotAnObject => "a JSON value, and no object",
+        CorruptCode::NotAnObject => "a JSON value that is not an object",
         _ if text.contains(|c: char| c.is_control() && !c.is_whitespace()) => "binary data",
         _ if line.starts_with("---") => "YAML, or Markdown with front matter",
         _ if line.starts_with("# ") || line.starts_with("## ") => "Markdown or YAML",
         _ if line.split_once(':').is_some_and(|(name, _)| is_name(name)) => "YAML",
-        _ => "text that is no JSON",
+        _ => "text that is not JSON",
     })
 }
 

@@ -67,7 +67,7 @@ pub(super) fn heed_damage(plan: &mut ResumePlan, damage: &Corrupt, with: Option<
             ));
         }
         None => plan.restart(format!(
-            "The checkpoint is corrupt ({damage}), and no earlier state of it can be read: begin anew"
+            "The checkpoint is corrupt ({damage}), and no earlier state of it can be read: start over"
         )),
     }
 }
@@ -78,7 +78,7 @@ pub(super) fn heed_ledger(plan: &mut ResumePlan, ledger: &Result<LedgerState, St
         Ok(ledger) => heed_effects(plan, &ledger.effects),
         Err(why) => {
             plan.ask(format!(
-                "Which effects of the task took place is unknown: {}. Is it known otherwise?",
+                "It is unknown which effects of the task took place: {}. Can you find out another way?",
                 shown::line(why)
             ));
             plan.because(ResumeReason::EffectsUnknown);
@@ -94,7 +94,7 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
         let how = doubt.how_to_check.as_deref();
         let how = how.map(|how| format!(" To find out: {}", shown::line(how)));
         plan.ask(format!(
-            "{} was begun by {} at {}, and nothing says whether it took place: did it?{}",
+            "{} was begun by {} at {}, and it is not recorded whether it took place: did it?{}",
             shown::line(&doubt.id),
             shown::line(&doubt.by),
             stamp(doubt.since),
@@ -120,11 +120,11 @@ fn heed_effects(plan: &mut ResumePlan, effects: &[EffectRecord]) {
         }
     };
     list(
-        "Another is at this, or was moments ago",
+        "Another agent is doing this, or was moments ago",
         ids(|status| *status == EffectStatus::InProgress),
     );
     list(
-        "Took place already, and is not to be done again",
+        "Already took place, so do not do it again",
         ids(|status| matches!(status, EffectStatus::Done { .. })),
     );
 }
@@ -139,12 +139,12 @@ pub(super) fn heed_proofs(plan: &mut ResumePlan, proofs: &Proofs) {
     let outdated = of(|status| matches!(status, ProofStatus::Outdated { .. }));
     for (sentence, advice, items) in [
         (
-            "Recorded as finished, and its proof failed",
-            "Mend it, or find out that it is done all the same, before proceeding.",
+            "Recorded as finished, but its proof failed",
+            "Before proceeding, fix it, or check that it is done although the proof failed.",
             &failed,
         ),
         (
-            "Recorded as finished, and the files changed since it was proven",
+            "Recorded as finished, but its files changed since it was proven",
             "Prove it again before proceeding.",
             &outdated,
         ),
@@ -201,17 +201,17 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
                 format!("Approved by {by}, once and until {until}, and not consumed yet")
             }
             ApprovalStatus::Denied => format!(
-                "Denied by {by}{}, and not to be done",
+                "Denied by {by}{}, so do not do it",
                 in_brackets(&approval.because)
             ),
             // The result of the effect is listed with the other effects.
             ApprovalStatus::Consumed if approval.effect.is_some() => continue,
             ApprovalStatus::Consumed => format!(
-                "Approved, and consumed by {by} at {}, so that it may have been done",
+                "Approved, and consumed by {by} at {}, so it may have been done",
                 stamp(approval.since)
             ),
             ApprovalStatus::Pending | ApprovalStatus::Approved | ApprovalStatus::Expired => {
-                format!("Expired at {until}, and to be asked anew before it is done")
+                format!("Expired at {until}, so ask again before you do it")
             }
         };
         // The action comes last, so that nothing in it can look like the end of the sentence.
@@ -225,7 +225,7 @@ fn heed_approvals(plan: &mut ResumePlan, ledger: &LedgerState, now: DateTime<Utc
     }
     if !pending.is_empty() {
         let ids = shown::quoted_all(&pending);
-        plan.wait(format!("A person is to decide first on {ids}"));
+        plan.wait(format!("A person must first decide on {ids}"));
         plan.because(ResumeReason::AwaitsApproval { approvals: pending });
     }
 }
@@ -273,8 +273,8 @@ pub(super) fn heed_attempts(plan: &mut ResumePlan, failed: &[Attempt], most: usi
     errors.reverse();
     let listed: Vec<String> = errors.iter().map(|error| shown::line(error)).collect();
     plan.refuse(format!(
-        "Poisoned: {} attempts in a row ended without progress ({}). Mend the cause, then start the count anew with \
-         `ckpt claim --reset-attempts` or `Ledger::reset_attempts`",
+        "Poisoned: {} attempts in a row ended without progress ({}). Fix the cause, then reset the count with `ckpt \
+         claim --reset-attempts` or `Ledger::reset_attempts`",
         failed.len(),
         listed.join("; ")
     ));
@@ -293,7 +293,7 @@ pub(super) fn heed_holder(plan: &mut ResumePlan, held: Option<&Claim>) {
     // A complete task is not resumed, whoever holds it.
     if plan.decision < ResumeDecision::Refuse {
         plan.refuse(format!(
-            "{} has claimed the task until {until}; it is not to be resumed by another before that",
+            "{} has claimed the task until {until}; no other agent may resume it before that",
             shown::line(&claim.owner)
         ));
     }
@@ -319,11 +319,12 @@ pub(super) fn heed_version(plan: &mut ResumePlan, newer: Option<Newer>) {
     };
     plan.refuse(match found {
         Some(found) => format!(
-            "The checkpoint has schema version {found}, and this program knows up to {known}: go on with a newer program"
+            "The checkpoint has schema version {found}, and this program knows up to {known}: continue with a newer \
+             program"
         ),
         None => format!(
-            "The schema version of the checkpoint cannot be read, so that it could not be saved again (this program \
-             knows up to {known}): mend the version first"
+            "The schema version of the checkpoint cannot be read, so the checkpoint could not be saved again (this \
+             program knows up to {known}): correct the version first"
         ),
     });
     plan.because(ResumeReason::NewerSchema { found, known });
@@ -409,11 +410,9 @@ fn worth_a_warning(staleness: &Staleness) -> Vec<(&'static str, &'static str, Ve
             )
         },
     );
-    warn(
-        "Files that are gone, as the recorded work left them",
-        "",
-        |state| *state == FileState::Removed,
-    );
+    warn("Files that the recorded work had removed", "", |state| {
+        *state == FileState::Removed
+    });
     warnings
 }
 
@@ -432,7 +431,7 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     if let Staleness::Fresh(_) = staleness {
         for reason in reasons() {
             plan.note(format!(
-                "The files are as they were, and the project is not: {}",
+                "The files are unchanged, but the project is not: {}",
                 shown::line(&reason.to_string())
             ));
         }
@@ -444,13 +443,12 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
         let text = shown::line(&reason.to_string());
         match reason {
             Reason::RolledBack { .. } => plan.warn(format!(
-                "An older state of the checkpoint came back: {text}.\n\
-                 Find out what was done since before proceeding: its steps may be planned below once more."
+                "An older state replaced the newest state of the checkpoint: {text}.\n\
+                 Before proceeding, find out what was done since that state: those steps may be planned again below."
             )),
             Reason::NothingThere => plan.warn(format!(
                 "{}: is this the project's folder?\n\
-                 Judge them from the folder that they are relative to, or find out whether that work still has to be \
-                 done before proceeding.",
+                 Look for them in the folder that their paths are relative to, or find out whether that work still has to be done before proceeding.",
                 missing(files().filter(|file| file.state != FileState::Removed).count(), files().count())
             )),
             _ => elsewhere.push(format!("- {text}")),
@@ -458,7 +456,7 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
     }
     if !elsewhere.is_empty() {
         plan.warn(format!(
-            "The project is not as it was when the checkpoint was saved:\n{}\n\
+            "The project changed since the checkpoint was saved:\n{}\n\
              Find out whether the work is there before proceeding.",
             elsewhere.join("\n")
         ));

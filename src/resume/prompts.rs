@@ -384,7 +384,7 @@ fn require_known(name: &str) -> Result<()> {
 fn unknown(name: &str) -> Error {
     let names: Vec<_> = Prompts::names().collect();
     Error::template(format!(
-        "`{name}`: there is no template of this name; there are {}",
+        "`{name}`: there is no template of this name; the names are {}",
         names.join(", ")
     ))
 }
@@ -416,5 +416,5 @@ fn read_template(path: &Path) -> Result<String> {
     let contents = fsio::read_limited(path, LARGEST)?;
     let contents = contents.ok_or_else(|| Error::new(ErrorKind::NotFound).with_path(path))?;
     String::from_utf8(contents.bytes)
-        .map_err(|_| Error::template("is no text in UTF-8".to_owned()).with_path(path))
+        .map_err(|_| Error::template("is not UTF-8 text".to_owned()).with_path(path))
 }

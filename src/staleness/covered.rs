@@ -114,7 +114,7 @@ impl Covered {
                 Found::Folder if !project.may_track_in(&path) => {
                     return Err(refused(
                         input,
-                        "is a folder of which no file is a source of the project; name its files",
+                        "is a folder without a source file of the project; name its files",
                     ));
                 }
                 found => covered.add(&path, found, &mut project, known)?,
@@ -263,7 +263,7 @@ fn in_project(input: &str, project: &Project<'_>) -> Result<String> {
     let parts = plain.iter().map(|part| part.to_str());
     let parts: Option<Vec<&str>> = parts.collect();
     Ok(parts
-        .ok_or_else(|| refused(input, "has a name that is no UTF-8"))?
+        .ok_or_else(|| refused(input, "has a name that is not UTF-8"))?
         .join("/"))
 }
 

@@ -149,13 +149,13 @@ impl fmt::Display for Reason {
                 if later.is_none() || !last_is_kept {
                     let saved = saved.to_rfc3339_opts(SecondsFormat::Secs, true);
                     let after = if later.is_some() { "; " } else { "" };
-                    write!(f, "{after}the last state, saved at {saved}, is in no entry")?;
+                    write!(f, "{after}the last state, saved at {saved}, is missing from the history")?;
                 }
                 Ok(())
             }
             Reason::NothingThere => f.write_str(
-                "none of the files is there: is this the project's folder? Judge it from the one that the files \
-                 are relative to",
+                "none of the files is there: is this the project's folder? Judge it from the one that the files are \
+                 relative to",
             ),
             Reason::ReadInPart => f.write_str("parts of the checkpoint could not be read"),
         }
@@ -418,7 +418,7 @@ fn state_of(
         (Found::Missing, Some(Fingerprint::Missing)) => FileState::Removed,
         // No save ever saw the file, so it cannot be unchanged.
         (Found::Missing, Some(Fingerprint::NeverThere)) => {
-            indeterminate("it was not there when it was named, and is not there now")
+            indeterminate("it did not exist when it was recorded, and does not exist now")
         }
         (Found::Missing, _) => FileState::Missing,
         (Found::Folder, Some(Fingerprint::File(_))) => FileState::Replaced {
@@ -427,7 +427,7 @@ fn state_of(
         (Found::Folder | Found::File(..), Some(Fingerprint::Missing | Fingerprint::NeverThere)) => {
             FileState::Appeared
         }
-        (Found::Folder, _) => indeterminate("it is a folder, and what is in it is not tracked"),
+        (Found::Folder, _) => indeterminate("it is a folder, and the files in it are not tracked"),
         (Found::File(..), Some(Fingerprint::Folder)) => FileState::Replaced {
             by: "a file".to_owned(),
         },

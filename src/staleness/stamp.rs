@@ -40,7 +40,7 @@ impl Saved {
         });
         between.unwrap_or_else(|| {
             Saved::Unknown(format!(
-                "the checkpoint's time stamp {} is no time",
+                "the checkpoint's time stamp {} is not a time",
                 quoted(stamp.text())
             ))
         })
@@ -66,8 +66,9 @@ fn compare(modified: SystemTime, from: SystemTime, until: SystemTime) -> FileSta
         FileState::Modified { modified }
     } else {
         FileState::Indeterminate {
-            reason: "written within the same instant as the checkpoint, as its stamp tells it"
-                .to_owned(),
+            reason:
+                "modified too close to the time stamp of the checkpoint to tell which came first"
+                    .to_owned(),
         }
     }
 }

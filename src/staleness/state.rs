@@ -103,7 +103,7 @@ impl fmt::Display for FileState {
                 Some(time) => write!(f, "modified {time}"),
                 None => f.write_str("modified"),
             },
-            FileState::Replaced { by } => write!(f, "{by} stands in its place"),
+            FileState::Replaced { by } => write!(f, "{by} is in its place"),
             FileState::Unreadable { reason } | FileState::Indeterminate { reason } => {
                 f.write_str(reason)
             }

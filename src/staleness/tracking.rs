@@ -295,7 +295,7 @@ impl<'t> Project<'t> {
             Ok(found) if found.is_file() => Found::File(whole, found),
             Ok(found) if found.is_dir() => Found::Folder,
             // A pipe or a device has no contents to compare, and reading one may never end.
-            Ok(_) => Found::Unreadable(io::Error::other("it is no regular file")),
+            Ok(_) => Found::Unreadable(io::Error::other("it is not a regular file")),
             Err(error) if super::is_missing(&error) => Found::Missing,
             Err(error) => Found::Unreadable(error),
         }
@@ -313,7 +313,7 @@ impl<'t> Project<'t> {
         match std::fs::metadata(&real) {
             Ok(found) if found.is_file() => Found::File(real, found),
             Ok(found) if found.is_dir() => Found::Folder,
-            Ok(_) => Found::Unreadable(io::Error::other("it is no regular file")),
+            Ok(_) => Found::Unreadable(io::Error::other("it is not a regular file")),
             Err(error) => Found::Unreadable(error),
         }
     }

@@ -170,7 +170,7 @@ pub fn copy(
     progress: &mut dyn FnMut(&CopyProgress<'_>),
 ) -> Result<CopyReport> {
     if to.capabilities().embedded {
-        let what = "place for a copy: documents inside a larger file are laid out anew";
+        let what = "copies into it: it would change the layout of documents inside a larger file";
         return Err(Error::new(ErrorKind::NotOffered { what }));
     }
     let mut report = CopyReport::default();
@@ -389,18 +389,19 @@ fn copy_key(
         to.put(key, put)?;
         if Seen::of(from, key, options)?.0 != source {
             return changed(
-                "it changed in the source just now, and the copy has the state before; forget it in the target, and copy it again",
+                "it changed in the source during the copy, so the copy has the earlier state; forget it in the \
+                 target, and copy it again",
             );
         }
         if !Seen::of(to, key, options)?.0.is_copy_of(&source) {
             return Err(Error::other(
                 "copy-differs",
-                "what was copied reads back otherwise; look at both, forget it in the target, and copy it again",
+                "the copy differs from the source; compare both, forget it in the target, and copy it again",
             ));
         }
         return Ok(true);
     }
-    changed("it keeps changing in the source; copy it when the work on it rests")
+    changed("it keeps changing in the source; copy it while no agent works on it")
 }
 
 /// The error for a key under which the target has something else.

@@ -157,7 +157,7 @@ impl Recovered {
         };
         let mut recovered = Recovered::healthy(with);
         recovered.damage = damage;
-        recovered.go_on(text, past, read, "go on fresh")?;
+        recovered.go_on(text, past, read, "start fresh")?;
         let outcome = match recovered.damage {
             Some(_) => Outcome::Replaced,
             None => Outcome::Created,
@@ -193,7 +193,7 @@ impl Recovered {
                     _ if !is_damaged => not_recoverable("there is nothing here to salvage"),
                     Some(conflict) => Error::refused(conflict.message),
                     None => not_recoverable(format!(
-                        "nothing of the damaged text can be read; go on with the newest earlier state, or {last_way}"
+                        "nothing of the damaged text can be read; recover the newest earlier state, or {last_way}"
                     )),
                 });
             }
@@ -229,15 +229,16 @@ impl Recovered {
                 "and nothing of the damaged text can be read: {last_way}, after which one of them can be restored by its name"
             ),
             (Some(_), Some(_)) => {
-                "go on fresh, after which one of them can be restored by its name, or salvage the good part of the damaged text"
+                "start fresh, after which one of them can be restored by its name, or salvage the good part of the \
+                 damaged text"
                     .to_owned()
             }
         };
         Err(not_recoverable(match ended {
             None => format!("there is no earlier state that can be read; {rest}"),
             Some(ended) => format!(
-                "no earlier state of this task can be read, and those from {ended} on back are of tasks that ended before \
-                 (archived, begun fresh, or deleted before a new one began); {rest}"
+                "no earlier state of this task can be read, and {ended} and older states are of earlier tasks, which \
+                 were archived, started fresh or deleted; {rest}"
             ),
         }))
     }

@@ -266,7 +266,7 @@ impl<S: CheckpointStore> Heartbeat for Scoped<S> {
     fn beat(&self, key: &Key, now: DateTime<Utc>, fence: Option<Fence>) -> Result<Saved> {
         let none = || {
             Error::new(ErrorKind::NotOffered {
-                what: "heartbeat of its own",
+                what: "heartbeats of its own",
             })
         };
         let heartbeat = self.store.heartbeat().ok_or_else(none)?;

@@ -92,8 +92,8 @@ impl TaskContext {
         };
         let own = self.task.as_deref().unwrap_or("another task");
         Err(Error::refused(format!(
-            "the checkpoint is that of {own}, and its place is for {now_for} by now; put it aside with `ckpt archive`, \
-             then start anew"
+            "the checkpoint belongs to {own}, but its place is now for {now_for}; archive it with `ckpt archive`, \
+             then start again"
         )))
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn transact<S: CheckpointStore + ?Sized, T>(
         None => compare_and_swap(store, key, decide)?,
     };
     let value = last.ok_or_else(|| {
-        Error::refused("the store reports a save, but did not call the change").with_key(key)
+        Error::refused("the store reports a save, but did not call the closure").with_key(key)
     })?;
     Ok((saved, value))
 }

@@ -98,7 +98,7 @@ impl<'p> Fixture<'p> {
         }
         assert!(
             self.store.recovery().is_none() || !self.place.can_be_damaged(),
-            "the store promises `recovery`, and `Place::damage` leaves nothing to recover from"
+            "the store supports `recovery`, but `Place::damage` damaged nothing that could be recovered"
         );
         Err(Skipped("the place cannot be damaged"))
     }

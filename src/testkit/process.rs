@@ -40,7 +40,7 @@ pub fn serve(place: &dyn Place) {
     };
     let key = &Key::new(std::env::var(KEY).unwrap()).unwrap();
     let Some(store) = place.connect(&address) else {
-        panic!("the place has an address, and `Place::connect` opens nothing");
+        panic!("the place has an address, but `Place::connect` opens no store");
     };
     let store: Arc<dyn CheckpointStore> = store.unwrap().into();
     answer("ready");
@@ -113,7 +113,7 @@ impl Process {
             "this process is a child, and must call `serve`"
         );
         let address = fixture.place.address().unwrap_or_else(|| {
-            panic!("the store promises `excludes_processes`, and its place has no address")
+            panic!("the store supports `excludes_processes`, but its place has no address")
         });
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -158,7 +158,7 @@ impl Process {
         match self.answers.recv_timeout(PATIENCE) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => self.fail("ended"),
-            Err(RecvTimeoutError::Timeout) => self.fail("did nothing for a minute"),
+            Err(RecvTimeoutError::Timeout) => self.fail("did not answer for a minute"),
         }
     }
 

@@ -196,13 +196,13 @@ fn every_rule_finds_a_type_that_breaks_it() {
         a_written_checkpoint_reads_back([ForgetsACount { pages: 7, ..Default::default() }]) "reads as another checkpoint"
         a_wrong_type_is_a_violation_and_costs_only_itself([SwallowsWrongTypes { mood: Some("good".into()), ..Default::default() }]) "at /mood is read without a violation"
         an_unchanged_save_changes_no_byte(CountsItsWrites::samples()) "unchanged, "
-        a_changed_value_changes_only_its_bytes([TrimsTexts { mood: "good".into(), ..Default::default() }]) "the type writes a value at /mood, and does not read it"
+        a_changed_value_changes_only_its_bytes([TrimsTexts { mood: "good".into(), ..Default::default() }]) "the type writes a value at /mood, but does not read it"
         unknown_keys_are_ignored_and_stay(RefusesUnknownKeys::samples()) "at \"\" is not ignored"
         the_format_has_a_name_and_keeps_its_version(HasNoGoodName::samples()) "\"My Log!\" is no name of a format"
         a_stamp_is_the_time_of_the_last_change(StampsOnce::samples()) "the time of the last change after a stamp"
         dropped_text_is_recorded(CutsSilently::samples()) "\"half of the index\" was removed"
         every_reading_can_be_reported(NamesAFileTwice::samples()) "a file is named more than once"
-        a_refused_operation_changes_nothing(ChangesWhatItRefuses::samples()) "`complete` was refused (not yet), and changed"
+        a_refused_operation_changes_nothing(ChangesWhatItRefuses::samples()) "`complete` was refused (not yet), but changed"
     };
     for (rule, says, message) in &found {
         assert!(message.contains(says), "{rule}: {message}");

@@ -47,7 +47,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         text_beside_a_document_belongs_to_its_revision() TextOfAnyRevision "beside an earlier revision"
         a_heartbeat_leaves_the_document() BeatsInTheDocument "after a heartbeat"
         stamps_inside_documents_decide_nothing() OlderLoses "after a put of"
-        a_large_or_deep_document_comes_back_complete_or_is_refused() CutsLargeTexts "a document of 70 KB was taken, and 7 bytes"
+        a_large_or_deep_document_comes_back_complete_or_is_refused() CutsLargeTexts "a document of 70 KB was accepted, but the store has 7 bytes"
         a_document_over_the_size_limit_is_refused() HasNoLimit "was not refused"
         a_reopened_store_has_every_acknowledged_write() ForgetsDroppedItems "the number of dropped items"
         a_put_is_finished_when_it_returns() WritesLater "after the put"
@@ -76,7 +76,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         a_process_with_an_old_fence_cannot_write(child()) IgnoresFences "the process whose claim was taken over"
         a_killed_writer_loses_no_acknowledged_write(child()) WritesLater "is gone"
         a_killed_writer_loses_no_line_of_its_ledger(child()) AddsLinesLater "a killed process added"
-        killed_effects_take_place_once(child()) AddsLinesLater "took place more than once"
+        killed_effects_take_place_once(child()) AddsLinesLater "these effects took place more than once"
 
         while_a_claim_is_held_only_its_fence_can_write() IgnoresFences "a first put without the fence was not refused"
         a_held_claim_belongs_to_its_owner() GivesClaimsToAll "asked again and got"
@@ -107,7 +107,7 @@ fn each_rule_with_a_store_that_breaks_it() -> Vec<Broken> {
         pruning_keeps_the_newest_and_pinned_entries() PrunesEverything "after pruning to what is pinned"
         pruning_keeps_what_was_deleted_last() PrunesEverything "after a delete and pruning"
         a_heartbeat_leaves_no_entry() HeartbeatsAreStates "after six heartbeats"
-        a_history_can_come_from_another_store() AppendsWithoutTasks "reads back otherwise"
+        a_history_can_come_from_another_store() AppendsWithoutTasks "the copy differs from the source"
         a_clock_set_back_hides_no_write() OlderLoses "moved by -3600 seconds"
 
         a_damaged_document_is_an_error() CorruptIsNothing "the load of damage was not refused"
@@ -233,7 +233,7 @@ fn a_promise_that_the_place_cannot_prove_is_a_failure() {
     let message = failure(|| {
         let _skipped = store::a_damaged_document_is_an_error(&place);
     });
-    assert!(message.unwrap().contains("the store promises `recovery`"));
+    assert!(message.unwrap().contains("the store supports `recovery`"));
 }
 
 #[test]

@@ -582,7 +582,7 @@ fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(
         text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is no number: {text}")),
+            .unwrap_or_else(|_| panic!("{variable} is not a number: {text}")),
     )
 }
 

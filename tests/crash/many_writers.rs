@@ -882,7 +882,7 @@ fn an_expired_owner_does_not_write() {
     assert!(
         error
             .to_string()
-            .contains("ran out at 2026-03-02T08:15:00Z"),
+            .contains("expired at 2026-03-02T08:15:00Z"),
         "{error}"
     );
     let next = late.claim(&shared, &request("next")).unwrap();

@@ -1131,7 +1131,11 @@ fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
     let by_file = newest(vec![local.clone(), file.clone(), utc.clone()]);
     assert_eq!(by_file.name, file.name);
     assert_eq!(by_file.age, BackupAge::File(time("2026-01-15T14:50:00Z")));
-    assert!(by_file.to_string().contains("since its content has none"));
+    assert!(
+        by_file
+            .to_string()
+            .contains("because its content has no time")
+    );
     // Of two with the same stamp, the file that was written later is newer.
     let again = Backup::new("secondary_a_20260115_120000.json", utc.document.clone())
         .with_modified(time("2026-01-15T14:46:00Z"));
@@ -1146,14 +1150,14 @@ fn the_newest_backup_is_told_by_its_content_and_not_by_its_name() {
     assert_eq!(
         passed.passed_over,
         [
-            (broken.name.clone(), "it is no JSON object".to_owned()),
+            (broken.name.clone(), "it is not a JSON object".to_owned()),
             (
                 "secondary_a_20270115_163001.json".to_owned(),
                 "it is a checkpoint of Secondary-B".to_owned()
             ),
         ]
     );
-    assert!(passed.to_string().contains("was passed over"), "{passed}");
+    assert!(passed.to_string().contains("was skipped"), "{passed}");
     assert_eq!(newest_backup(&agent, [broken]).unwrap(), None);
 
     // The same from a folder; a missing folder has none.

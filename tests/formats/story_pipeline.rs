@@ -457,14 +457,14 @@ fn what_was_tried_often_enough_is_resumed_only_when_somebody_says_so() {
         questions(&fail, &state),
         [
             "Is this still in the way: Slow",
-            "The story is paused: FAIL after 2 cycles: Slow. Shall it go on?"
+            "The story is paused: FAIL after 2 cycles: Slow. Should it continue?"
         ]
     );
     assert_eq!(questions(&story(2), &state), [""; 0]);
     state.crash_count.insert("SHOP-12".into(), number(1));
     let asked = questions(&story(2), &state);
     assert!(
-        asked[0].starts_with("Its worker was started anew"),
+        asked[0].starts_with("Its worker was restarted"),
         "{asked:?}"
     );
     // What the lead granted and counted is no question in the stage that its state names.
@@ -502,7 +502,7 @@ fn a_new_worker_gets_all_its_prompt_takes() {
     let plan_in = |state: &PipelineState| plan_in_project(&story, state, &root);
     let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Ask);
-    assert!(plan.questions[0].contains(".worktrees/story-API-427 is not there"));
+    assert!(plan.questions[0].contains(".worktrees/story-API-427 does not exist"));
     std::fs::create_dir_all(root.join(".worktrees/story-API-427")).unwrap();
     let plan = plan_in(&state);
     assert_eq!(plan.decision, ResumeDecision::Continue);
@@ -904,7 +904,7 @@ fn the_handoff_tells_what_the_protocol_tells() {
         converted.not_held,
         [
             "instruction: Last action: Did it",
-            "instruction: The quality gate failed; mend this: Slow"
+            "instruction: The quality gate failed; fix this: Slow"
         ]
     );
     assert_eq!(converted.checkpoint.verdict, Some(Verdict::Fail));
@@ -917,7 +917,7 @@ proptest! {
     fn a_story_holds_what_a_story_had(story in any::<StoryCheckpoint>()) {
         let converted = convert::<StoryCheckpoint>(&story.handoff(), now()).unwrap();
         // Only content for which a hand-off has no member.
-        let told = ["instruction: Last action: ", "instruction: The quality gate failed; mend this: "];
+        let told = ["instruction: Last action: ", "instruction: The quality gate failed; fix this: "];
         for line in &converted.not_held {
             prop_assert!(told.iter().any(|told| line.starts_with(told)), "{}", line);
         }

@@ -86,7 +86,7 @@ fn refuses<C: Checkpoint + std::fmt::Debug>(checkpoint: &C) {
                     C::OPERATIONS.contains(&operation.name())
                         && error
                             .to_string()
-                            .contains(" is empty; say it in a few words")
+                            .contains(" is empty; describe it in a few words")
                 }
                 _ => false,
             };

@@ -127,7 +127,7 @@ fn a_day_of_a_task_is_told_in_words() {
     for line in [
         "blocker cleared: No account",
         "agent: dev → other",
-        "worked on it before: dev",
+        "previous agent added: dev",
     ] {
         assert!(told.iter().any(|told| told == line), "{line}\n{told:#?}");
     }
@@ -482,7 +482,7 @@ fn spelling_is_no_change_but_is_told() {
     assert!(difference.is_empty() && difference.respelled);
     assert_eq!(
         difference.to_string(),
-        "only the spelling changed, no value\n"
+        "no value changed, only the layout of the text\n"
     );
     let same = Difference::between(&one, &one);
     assert!(same.is_empty() && !same.respelled);

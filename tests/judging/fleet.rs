@@ -13,12 +13,13 @@ use agent_checkpoint::fleet::{
     EventKind, Finding, Fleet, FleetOptions, Row, RowState, SkipReason, Skipped, Source,
 };
 use agent_checkpoint::formats::agent_session::AgentCheckpoint;
+use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::json::Document;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, FileOptions, FileStore, MemoryStore, Put,
 };
-use agent_checkpoint::{Checkpoint, ClaimRequest};
+use agent_checkpoint::{Checkpoint, Checkpoints, ClaimRequest, DropReason, Dropped};
 
 const NOW: &str = "2026-03-02T08:05:00Z";
 
@@ -459,7 +460,7 @@ fn a_finished_row_with_work_left_is_found() {
     let fleet = project.scan();
     let told: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert!(
-        told[0].ends_with("secondary_a.json is finished, with 2 steps left: two, three"),
+        told[0].ends_with("secondary_a.json is finished, but has 2 steps left: two, three"),
         "{told:?}"
     );
     assert!(told[1].contains("media-T1.json is finished, "), "{told:?}");
@@ -663,6 +664,33 @@ fn steps_that_are_in_no_dropped_log_are_told() {
     }
 }
 
+/// A log that is longer than a resume reads for the files of its steps is still counted whole.
+#[test]
+fn missing_steps_are_counted_in_a_long_dropped_log_too() {
+    let text = task("ann", "[]", 0);
+    let text = text.replacen('{', r#"{"dropped": {"completedSteps": 1010}, "#, 1);
+    let document = Document::parse(text.as_bytes()).unwrap();
+    for (kept, missing) in [(1005, 5), (1010, 0)] {
+        let store = MemoryStore::new();
+        let dropped = (0..kept).map(|number| {
+            let pointer = format!("/completedSteps/{number}");
+            let step = serde_json::json!({ "step": format!("step {number}") });
+            Dropped::new(pointer, DropReason::Bytes(2000), step)
+        });
+        let put = Put::new(document.clone()).with_dropped(dropped.collect());
+        store.put(&key("T"), put).unwrap();
+        let sources = [Source::store("memory", &store)];
+        let fleet = Fleet::scan(&sources, &FleetOptions::new(), time(NOW));
+        let row = &fleet.rows()[0];
+        assert_eq!((row.done_elsewhere, row.elsewhere_missing), (1010, missing));
+        let checkpoints: Checkpoints<TaskCheckpoint> = Checkpoints::new(store);
+        let checkpoint = checkpoints.get(&key("T")).unwrap().checkpoint;
+        let handoff = checkpoint.handoff();
+        let handoff = checkpoints.complete_handoff(&key("T"), &checkpoint, handoff);
+        assert_eq!(handoff.unwrap().elsewhere_missing, missing);
+    }
+}
+
 #[test]
 fn claims_that_do_not_go_with_their_tasks_are_found() {
     let project = Project::new();
@@ -694,9 +722,11 @@ fn claims_that_do_not_go_with_their_tasks_are_found() {
     let findings: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(
-        findings[0].contains("secondary_a.json is finished, and owner of Secondary-A still holds")
+        findings[0].contains(
+            "secondary_a.json is finished, but owner of Secondary-A still has it claimed"
+        )
     );
-    assert!(findings[1].contains("secondary_b.json is not finished, and the claim of owner of Secondary-B ran out at 2026-03-02T08:04:00Z"));
+    assert!(findings[1].contains("secondary_b.json is not finished, and the claim of owner of Secondary-B expired at 2026-03-02T08:04:00Z"));
     let owner = fleet.rows()[2].owner.as_ref().unwrap();
     assert!(owner.stands && owner.name == "owner of Secondary-C");
     assert_eq!(
@@ -762,7 +792,7 @@ fn a_story_is_judged_with_the_state_of_its_pipeline() {
     assert_eq!(first.progress.rest, None);
     let findings: Vec<String> = fleet.findings().iter().map(ToString::to_string).collect();
     assert_eq!(findings.len(), 1, "{findings:?}");
-    assert!(findings[0].ends_with("is in STAGE_2, and the pipeline's state says STAGE_1"));
+    assert!(findings[0].ends_with("is in STAGE_2, but the pipeline's state says STAGE_1"));
     // The state itself is a row, but no task.
     assert_eq!(fleet.rows()[3].format, Some("story-pipeline-state"));
     assert_eq!(fleet.totals().percent, Some(66));

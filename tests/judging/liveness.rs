@@ -281,7 +281,7 @@ fn local_time_read_as_utc_shows() {
     let none = local("2026-03-02T10:00:00");
     assert_eq!(
         none.to_string(),
-        "unknown: the stamp \"2026-03-02T10:00:00\" is no RFC 3339 time with a zone"
+        "unknown: the stamp \"2026-03-02T10:00:00\" is not an RFC 3339 time with a zone"
     );
     assert!(none.needs_attention());
 }

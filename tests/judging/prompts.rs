@@ -307,7 +307,7 @@ fn what_is_no_template_is_told_with_its_name_its_line_and_its_file() {
         (
             "blok.md",
             "x",
-            "`blok`: there is no template of this name; there are resume, block,",
+            "`blok`: there is no template of this name; the names are resume, block,",
         ),
         ("story/extra.md", "x", "`story/extra`: there is no template"),
         ("block.md", "a\n{% for %}", "`block`, line 2"),

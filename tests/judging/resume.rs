@@ -418,7 +418,7 @@ fn a_corrupt_checkpoint_gives_a_plan_from_its_newest_good_state_or_to_restart() 
         resume
             .prompt()
             .unwrap()
-            .contains("Do not go on: The checkpoint is corrupt")
+            .contains("Do not continue: The checkpoint is corrupt")
     );
     fs::remove_file(&file).unwrap();
 

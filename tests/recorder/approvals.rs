@@ -349,10 +349,7 @@ fn a_plan_waits_for_who_is_to_decide_and_names_what_was_decided() {
 
     let found = resume(&tasks);
     assert_eq!(found.plan.decision, ResumeDecision::Wait);
-    assert_eq!(
-        found.plan.message,
-        "A person is to decide first on \"drop\""
-    );
+    assert_eq!(found.plan.message, "A person must first decide on \"drop\"");
     let approvals = vec!["drop".to_owned()];
     let awaits = ResumeReason::AwaitsApproval { approvals };
     assert!(found.plan.reasons.contains(&awaits), "{:?}", found.plan);

@@ -240,7 +240,7 @@ fn a_doubt_is_a_question_of_the_plan_and_what_took_place_is_not_to_be_done_again
     let prompt = resume.prompt().unwrap();
     for said in [
         "To find out: look into the outbox",
-        "Took place already, and is not to be done again: pay invoice 7.",
+        "Already took place, so do not do it again: pay invoice 7.",
     ] {
         assert!(prompt.contains(said), "{said} is not in: {prompt}");
     }

@@ -103,7 +103,7 @@ fn where_no_checkpoint_can_be_made_the_error_says_that_too() {
     assert!(broken.is_taken_over());
     let words = broken.to_string();
     assert!(
-        words.starts_with("no network; and no checkpoint could be made of it"),
+        words.starts_with("no network; the failure could not be recorded in the checkpoint either"),
         "{words}"
     );
     // A task whose store is gone is not taken over.

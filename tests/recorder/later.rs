@@ -431,8 +431,8 @@ fn after_three_attempts_without_progress_a_task_is_refused() {
     assert_eq!(poisoned(&refused), Some((3, vec![error])));
     assert_eq!(
         refused.message,
-        "Poisoned: 3 attempts in a row ended without progress (ended without a word at: a). Mend the cause, then start \
-         the count anew with `ckpt claim --reset-attempts` or `Ledger::reset_attempts`"
+        "Poisoned: 3 attempts in a row ended without progress (ended without a word at: a). Fix the cause, then \
+         reset the count with `ckpt claim --reset-attempts` or `Ledger::reset_attempts`"
     );
     let error = found(&tasks, "next").carry_on().unwrap_err();
     assert!(error.to_string().contains("Poisoned"), "{error}");

@@ -218,7 +218,7 @@ fn what_cannot_be_covered_or_run_is_named_and_nothing_is_recorded() {
         ("../outside.rs", "outside of the project"),
         ("/etc/passwd", "outside of the project"),
         ("src/link.rs", "leads out of the project"),
-        ("target", "no file is a source"),
+        ("target", "without a source file"),
     ] {
         let proof = work.counted().with_inputs(["src/a.rs", input]);
         let error = recorder.prove("Make a", &proof).unwrap_err();
@@ -592,7 +592,7 @@ fn a_gate_of_a_build_is_passed_or_failed_by_its_proof_and_a_refusal_is_said() {
     assert!(
         proved.refused[0]
             .to_string()
-            .contains("no value of gate_a_fidelity"),
+            .contains("not a value of gate_a_fidelity"),
         "{proved:?}"
     );
     assert_eq!(status(&recorder, "gate_a_fidelity"), "failed");

@@ -160,7 +160,9 @@ fn a_dispatched_agent_of_the_type_goes_on_with_what_is_left() {
     };
     let other = resume("technical").unwrap().carry_on().unwrap_err();
     assert!(
-        other.to_string().contains("one for the agent migration"),
+        other
+            .to_string()
+            .contains("named after the agent migration"),
         "{other}"
     );
     let found = resume("migration").unwrap();

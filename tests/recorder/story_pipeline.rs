@@ -180,7 +180,7 @@ fn a_new_worker_is_the_one_to_resume_from_now_on() {
     let recorder = in_stage_2(&scene);
     let handed = recorder.reassign("story-PROJ-42-s2-retry").unwrap();
     let prompt = handed.resume.prompt().unwrap();
-    for part in ["taking on work of abc-123", "PROJ-101", "PROJ-102"] {
+    for part in ["taking over work from abc-123", "PROJ-101", "PROJ-102"] {
         assert!(prompt.contains(part), "{part:?} in:\n{}", prompt);
     }
     let found =

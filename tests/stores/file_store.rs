@@ -891,7 +891,7 @@ fn a_task_that_was_archived_is_not_recovered_in_place_of_the_next() {
     store
         .archive(&key("a"), Archive::Complete, now, &any)
         .unwrap();
-    assert!(refused().contains("those from 1 on back are of tasks that ended"));
+    assert!(refused().contains("1 and older states are of earlier tasks"));
     put(&store, "a", "{\"n\":3}");
     fs::write(&file, "").unwrap();
     refused();

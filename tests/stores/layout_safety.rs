@@ -27,7 +27,7 @@ fn a_key_that_differs_only_in_case_is_refused() {
     for twin in ["us-1", "Us-1"] {
         let error = put(&store, twin, "{}").unwrap_err();
         assert_eq!(error.code(), "twin");
-        assert!(error.to_string().contains("US-1.json is there"), "{error}");
+        assert!(error.to_string().contains("US-1.json exists"), "{error}");
         assert!(error.to_string().contains("choose another key"), "{error}");
         assert!(!error.to_string().contains("  "), "{error}");
         assert!(!error.to_string().contains('\\'), "{error}");

@@ -185,8 +185,8 @@ impl Target {
             Failure::exiting(
                 Exit::Corrupt,
                 format!(
-                    "{error}; nothing that is left of it, of its history or of its place tells its format; name it with \
-                 --format"
+                    "{error}; its format cannot be found out from its text, its history or its place; name it with \
+                     --format"
                 ),
             )
         };
@@ -302,7 +302,7 @@ impl Target {
         }
         if global.slot.is_some() {
             return Err(Failure::new(format!(
-                "{}: --slot is for builder-state host files, and this one is of the format {}; leave it out",
+                "{}: --slot is for builder-state host files, and this file has the format {}; omit --slot",
                 path.display(),
                 format.name()
             )));
@@ -464,8 +464,8 @@ impl Target {
         });
         let (_, newest) = archives.max()?;
         Some(format!(
-            "there is no checkpoint here now; the last one was archived as {newest}: `ckpt show` and `ckpt resume` read \
-             that file, `ckpt start` begins anew"
+            "there is no checkpoint here now; the last one was archived as {newest}: `ckpt show` and `ckpt resume` \
+             read that file, `ckpt start` begins a new task"
         ))
     }
 

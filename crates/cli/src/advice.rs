@@ -49,7 +49,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
     if !is_conflict && error.path().is_some_and(stdin::is_input) {
         return match is_nothing {
             true => "check what writes it".to_owned(),
-            false => "save it to a file, and `ckpt recover --salvage` goes on with its good part"
+            false => "save it to a file, then run `ckpt recover --salvage` to continue with its good part"
                 .to_owned(),
         };
     }
@@ -65,7 +65,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
     let kept = place.and_then(|(global, path)| Target::kept(path, format, global));
     if is_conflict {
         let or = kept.map_or_else(String::new, |entry| {
-            format!(", or go on with its newest earlier state, {entry}, with `ckpt recover`")
+            format!(", or run `ckpt recover` to continue with its newest earlier state, {entry}")
         });
         return format!("nothing was changed; edit the file, then run this again{or}");
     }
@@ -81,8 +81,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
         Some(entry) => {
             let ways = ways.map(|(_, way, with)| format!(", with `{way}` with {with}"));
             format!(
-                "nothing was changed; `ckpt recover` goes on with its newest earlier state, {entry}{}; `ckpt history` \
-                 lists the states",
+                "nothing was changed; `ckpt recover` continues with its newest earlier state, {entry}{}; `ckpt history` lists the states",
                 ways.collect::<String>()
             )
         }
@@ -95,7 +94,7 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
                 })
                 .collect();
             let ways = match ways.is_empty() {
-                true => "bring it back from elsewhere, such as git".to_owned(),
+                true => "restore it from another place, such as git".to_owned(),
                 false => ways.join(", "),
             };
             format!("nothing was changed, and no earlier state of it is kept; {ways}")
@@ -118,8 +117,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
         ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",
         ErrorKind::Claimed { .. } => {
-            "; the fence is shown with --fence N, and `ckpt claim --agent A --take-over` takes the task from an \
-             owner that is known to be dead"
+            "; the fence is shown with --fence N, and `ckpt claim --agent A --take-over` takes the task over if its owner is known to be dead"
         }
         ErrorKind::Fenced { why, .. } => match why {
             Fenced::Expired { .. } => " (`ckpt claim --renew --fence N`)",
@@ -129,7 +127,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
         ErrorKind::NotRecoverable { .. } if message.contains("there is nothing ") => {
             "; check the place and --key, or begin with `ckpt start`"
         }
-        ErrorKind::Unreadable { .. } if message.ends_with("taking it over") => {
+        ErrorKind::Unreadable { .. } if message.ends_with("with a new claim") => {
             " (`ckpt claim --agent A --take-over`)"
         }
         _ => "",

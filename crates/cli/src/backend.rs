@@ -108,7 +108,7 @@ pub(crate) fn open(
         Some((kind, ":", _)) => {
             let written = SERVERS.iter().find(|(known, _)| *known == kind);
             return Err(Failure::usage(format!(
-                "{kind}: is no whole address; write {}, or ./{} for a path of that name",
+                "{kind}: is not a complete address; write {}, or ./{} for a path of that name",
                 written.map_or("", |(_, written)| written),
                 shown(address).display(),
             )));

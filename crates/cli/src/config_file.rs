@@ -109,7 +109,7 @@ impl ConfigFile {
         };
         let table = DeTable::parse(text).map_err(|error| {
             let line = line_of(error.span().map_or(0, |span| span.start));
-            wrong(line, &format!("{}; mend this line", error.message()))
+            wrong(line, &format!("{}; correct this line", error.message()))
         })?;
         let mut members: Vec<_> = table.get_ref().iter().collect();
         members.sort_by_key(|(name, _)| name.span().start);
@@ -121,7 +121,7 @@ impl ConfigFile {
                 return Err(wrong(
                     line,
                     &format!(
-                        "{} is no setting of this file; it may have {}",
+                        "{} is not a setting of this file; the settings are {}",
                         quoted(name),
                         known.join(", ")
                     ),

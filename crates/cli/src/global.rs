@@ -118,7 +118,7 @@ pub(crate) fn variable(name: &str) -> String {
 /// is not checked here: it is looked up in the plan and may be as empty as that step is.
 pub(crate) fn words(text: &str) -> Result<String, String> {
     if is_blank(text) {
-        Err("it is empty; say it in a few words".to_owned())
+        Err("it is empty; describe it in a few words".to_owned())
     } else {
         Ok(text.to_owned())
     }

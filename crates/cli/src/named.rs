@@ -90,7 +90,7 @@ impl NamedKey {
         let address = shown(store);
         if let Some(slot) = &global.slot {
             return Err(Failure::new(format!(
-                "{}: --slot {slot} is for host files, and this store has keys; use --key instead",
+                "{}: --slot {slot} is for host files, but this store has keys; use --key instead",
                 address.display()
             )));
         }
@@ -131,9 +131,7 @@ impl NamedKey {
 /// The one file that FILE or `--store` names.
 fn file_or_store(file: Option<&Path>, global: &Global) -> Result<PathBuf, Failure> {
     match (file, &global.store) {
-        (Some(_), Some(_)) => Err(Failure::new(
-            "FILE and --store are both given; leave one out",
-        )),
+        (Some(_), Some(_)) => Err(Failure::new("FILE and --store are both given; omit one")),
         (Some(file), None) => match &global.key {
             Some(_) => Err(Failure::new(
                 "--key goes with a folder; name it with --store instead of FILE",
@@ -215,7 +213,7 @@ fn store_file(store: &Path, global: &Global) -> Result<PathBuf, Failure> {
         let single = FileStore::single(store, FileOptions::read_only())?;
         if single.key().map(Key::as_str) != Some(key) {
             return Err(Failure::new(format!(
-                "{}: is one file, not a folder with a key {key}; leave {} out",
+                "{}: is one file, not a folder with a key {key}; omit {}",
                 store.display(),
                 global.source("key"),
                 key = quoted(key)
@@ -261,7 +259,7 @@ fn file_in(folder: &Path, key: &Key, global: &Global) -> Result<PathBuf, Failure
                 .map(|(path, format)| format!("{} ({format})", path.display()))
                 .collect();
             Err(Failure::new(format!(
-                "{}: several files may be meant by the key {}: {}; say which with --format",
+                "{}: the key {} can mean several files: {}; choose one with --format",
                 folder.display(),
                 quoted(key.as_str()),
                 names.join(", ")

@@ -96,7 +96,7 @@ impl Outcome {
                 self.out.push('\n');
             }
             Err(error) => self.fail(&Failure::new(format!(
-                "the result cannot be written as JSON: {error}; try without --json"
+                "the result cannot be written as JSON: {error}; run it without --json"
             ))),
         }
     }
@@ -323,10 +323,10 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let next = match outcome.is_done {
                 true => {
-                    "the change was made all the same and only this report of it is lost; do not run it again, \
-                     look at what is there (`ckpt show`; of a claim `CKPT_AGENT= ckpt claim`)"
+                    "the change was made, and only this report of it is lost; do not run it again, check the result \
+                     (`ckpt show`; for a claim `CKPT_AGENT= ckpt claim`)"
                 }
-                false => "nothing was changed; see where it leads and run it again",
+                false => "nothing was changed; check where the output goes and run it again",
             };
             notes.push(format!(
                 "ckpt: cannot write to standard output: {error}; {next}"

@@ -75,7 +75,7 @@ pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String, Failure> {
         return Err(Failure::new(message).at(Some(path), None));
     }
     String::from_utf8(bytes)
-        .map_err(|_| Failure::new("is no UTF-8 text; save it as UTF-8").at(Some(path), None))
+        .map_err(|_| Failure::new("is not UTF-8 text; save it as UTF-8").at(Some(path), None))
 }
 
 /// The message about a file that does not exist.

@@ -181,7 +181,7 @@ pub(crate) fn settle(line: &mut Line, matches: &ArgMatches) -> Result<(), Failur
     // Checked here because the option parser does not see conflicts with options before the verb.
     if matches!(verb, Some(Verb::Claim { export: true, .. })) && (global.json || global.quiet) {
         return Err(Failure::usage(
-            "--export prints lines for a shell; leave --json and --quiet out",
+            "--export prints lines for a shell; omit --json and --quiet",
         ));
     }
     // These need no checkpoint and must work even if a settings file is wrong.

@@ -15,7 +15,7 @@ pub(crate) fn read(max_bytes: u64) -> Result<Vec<u8>, Failure> {
     static IS_READ: AtomicBool = AtomicBool::new(false);
     if IS_READ.swap(true, Ordering::Relaxed) {
         return Err(Failure::usage(
-            "standard input is read twice; name a file for one of the two",
+            "standard input would be read twice; name a file for one of the two",
         ));
     }
     let mut bytes = Vec::new();
@@ -88,8 +88,8 @@ pub(crate) fn is_input(path: &Path) -> bool {
 pub(crate) fn refuse(file: Option<&Path>) -> Result<(), Failure> {
     match file {
         Some(file) if is_named(file) => Err(Failure::usage(
-            "`-` is standard input, which detect, validate, show, revision, stale, resume and convert read; name a file \
-             here (`./-` for one that is called so)",
+            "`-` is standard input, which detect, validate, show, revision, stale, resume and convert read; name a \
+             file here (write `./-` for a file of that name)",
         )),
         _ => Ok(()),
     }

@@ -70,7 +70,7 @@ fn every_verb_knows_an_errand() {
     assert_eq!(begun, "started new.json: 2 steps, first: baker\n");
     let text = fs::read_to_string(folder.join("new.json")).unwrap();
     assert!(text.contains("\"seconds_per_stop\": 90"), "{text}");
-    assert!(run(1, &begin).contains("was not touched"));
+    assert!(run(1, &begin).contains("was not changed"));
     let other = [
         "start",
         "--store",

@@ -81,14 +81,15 @@ impl From<object_store::Error> for Failure {
             Driver::NotSupported { .. } | Driver::NotImplemented { .. } => cannot_compare(cause),
             Driver::PermissionDenied { .. } => refused(
                 "permission-denied",
-                "the object store denies it: these credentials need the right to read, write, delete and list the objects there",
+                "the object store denies access: these credentials need the right to read, write, delete and list \
+                 the objects there",
             ),
             Driver::Unauthenticated { .. } => refused(
                 "unauthenticated",
-                "the object store does not know these credentials; check them, and whether they ran out",
+                "the object store does not accept these credentials; check them, and whether they expired",
             ),
             Driver::InvalidPath { .. } | Driver::UnknownConfigurationKey { .. } => {
-                refused("invalid-place", "is no place in an object store")
+                refused("invalid-place", "is not a place in an object store")
             }
             // The driver itself retries the errors for which that helps (408, 429).
             _ if cause.0.contains("status code: 4") => refused(
@@ -115,8 +116,8 @@ fn cannot_compare(cause: Cause) -> Failure {
 }
 
 pub(crate) fn no_compare_and_swap() -> Error {
-    let message = "cannot write on condition of what is there (compare-and-swap), and without that writers would lose each \
-                   other's saves; name another service, or switch its conditional puts on";
+    let message = "the object store does not support conditional puts (compare-and-swap), and without them writers \
+                   would overwrite each other's saves; name another service, or enable its conditional puts";
     other("no-compare-and-swap", message)
 }
 
@@ -126,12 +127,12 @@ impl Failure {
         match self {
             Failure::Refused(error) => error,
             Failure::Unknown(cause) => {
-                let message =
-                    "the object store does not answer as it should; nothing was written, try again";
+                let message = "the object store does not answer, or not correctly; nothing was written, try again";
                 other("unreachable", message).with_source(cause)
             }
             Failure::Absent => {
-                let message = "an object is missing that the checkpoint names; it may have been removed meanwhile";
+                let message = "an object that the checkpoint names is missing; it may have been removed in the \
+                               meantime";
                 other("missing-object", message)
             }
             Failure::Lost => Error::new(ErrorKind::ChangedMeanwhile),
@@ -141,8 +142,8 @@ impl Failure {
 
 /// The error for a write of which it stays unknown whether it was done.
 pub(crate) fn outcome_unknown() -> Error {
-    let message = "the answer of the object store did not come: what was to be written may be there or not, but nothing else is; \
-                   load it to see";
+    let message = "the object store did not answer the write: it was made completely or not at all; load the \
+                   checkpoint to find out";
     other("outcome-unknown", message)
 }
 

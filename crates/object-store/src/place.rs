@@ -30,7 +30,7 @@ impl Place {
         let root = path(root.to_owned())?;
         if root.as_ref().len() > ROOT_BYTES {
             let message = format!(
-                "object stores take no path as long as this; take one of up to {ROOT_BYTES} bytes"
+                "the path is too long for an object store; use one of up to {ROOT_BYTES} bytes"
             );
             return Err(other("path-too-long", message).with_path(root.as_ref()));
         }
@@ -63,7 +63,8 @@ impl Place {
             Ok(Got::Whole(object)) => object.bytes,
             Ok(Got::TooLarge(_)) => Vec::new(),
             Err(Failure::Absent) if !makes => {
-                let message = "there is no store here; see that the address is right, or open it in a way that makes one";
+                let message =
+                    "there is no store here; check the address, or open it in a way that makes one";
                 return Err(other("no-store", message).with_path(path.as_ref()));
             }
             Err(Failure::Absent) => {
@@ -97,7 +98,7 @@ impl Place {
 fn path(text: String) -> Result<Path> {
     Path::parse(text.trim_matches('/')).map_err(|error| {
         let error = object_store::Error::from(error);
-        other("invalid-place", "is no path in an object store").with_source(Cause::of(&error))
+        other("invalid-place", "is not a path in an object store").with_source(Cause::of(&error))
     })
 }
 
@@ -105,8 +106,9 @@ fn path(text: String) -> Result<Path> {
 pub(crate) fn from_url(address: &str) -> Result<(Arc<dyn ObjectStore>, String)> {
     let invalid = |message: &str| other("invalid-place", message);
     // Messages do not quote the URL, because it may have a password.
-    let address = Url::parse(address)
-        .map_err(|error| invalid("is no address, such as `s3://bucket/path`").with_source(error))?;
+    let address = Url::parse(address).map_err(|error| {
+        invalid("is not an address, such as `s3://bucket/path`").with_source(error)
+    })?;
     if !address.username().is_empty() || address.password().is_some() {
         return Err(invalid(
             "the address has credentials in it; give them in the environment",
@@ -121,7 +123,7 @@ pub(crate) fn from_url(address: &str) -> Result<(Arc<dyn ObjectStore>, String)> 
         is_for_driver(&name).then_some((name, value))
     });
     let (objects, path) = object_store::parse_url_opts(&address, options).map_err(|error| {
-        let message = "the driver takes neither this address nor what the environment says of it; see the cause";
+        let message = "the driver rejects this address, or the settings for it in the environment; see the cause";
         invalid(message).with_source(Cause::of(&error))
     })?;
     Ok((Arc::from(objects), path.to_string()))

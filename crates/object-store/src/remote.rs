@@ -74,7 +74,7 @@ impl Remote {
             Ok(answer) if sent => answer,
             // A panic of the driver ends only its own task. After a fork there is no thread.
             _ => {
-                let message = "the requests of this store cannot be made any more; open it again";
+                let message = "this store can no longer make requests; open it again";
                 Err(Failure::Refused(other("driver-failed", message)))
             }
         }

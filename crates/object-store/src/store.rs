@@ -363,7 +363,7 @@ impl ObjectCheckpointStore {
                     self.remove_leftover(&name, &next.leftover, &now, time);
                     return Ok(false);
                 }
-                None => return unknown("too many others wrote meanwhile".into()),
+                None => return unknown("too many other writers changed it in the meantime".into()),
             }
             // The first request may still be on its way. The second is the same request with the same condition, so
             // only one of them can succeed.

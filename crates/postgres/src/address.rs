@@ -31,7 +31,7 @@ fn parse_with(
     // The cause is not passed on: it may quote a part of a password.
     let mut config: Config = text.parse().map_err(|_| {
         wrong(
-            "this is no connection string; write `postgres://USER@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`, with \
+            "this is not a connection string; write `postgres://USER@HOST/DATABASE`, or `host=HOST user=USER dbname=DATABASE`, with \
              settings that this store knows, and anything but letters and digits in a password as `%` and two digits",
         )
     })?;
@@ -51,7 +51,7 @@ fn parse_with(
         && let Some(port) = variable("PGPORT")
     {
         let number = port.parse();
-        config.port(number.map_err(|_| wrong("PGPORT is no number of a port"))?);
+        config.port(number.map_err(|_| wrong("PGPORT is not a number of a port"))?);
     }
     if config.get_user().is_none()
         && let Some(user) = variable("PGUSER")

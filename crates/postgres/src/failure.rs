@@ -83,12 +83,12 @@ impl Failure {
             (_, Some("55P03" | "57014")) => return locked(waited).with_path(address),
             (_, Some("28P01")) => (
                 "login-refused",
-                "the server refuses this user; see that user and password are right",
+                "the server refuses this user; check the user and the password",
             ),
             (_, Some("28000")) => (
                 "login-refused",
-                "the server refuses this user from here; see that the user is right, and that its `pg_hba.conf` lets it in by a \
-                 connection as `sslmode` makes it",
+                "the server refuses this user from this address; check the user, and that `pg_hba.conf` admits it \
+                 over a connection as `sslmode` makes it",
             ),
             (_, Some("3D000")) => (
                 "no-database",
@@ -96,11 +96,11 @@ impl Failure {
             ),
             (_, Some("42501")) => (
                 "write-protected",
-                "this user may not do that in the database; have the rights granted, or name another user",
+                "this user has no right to do that in the database; grant the right, or name another user",
             ),
             (_, Some("25006")) => (
                 "write-protected",
-                "the server only reads, as a standby does; name the one that writes",
+                "the server is read-only, as a standby is; name the server that accepts writes",
             ),
             (_, Some("53100")) => (
                 "disk-full",
@@ -120,12 +120,13 @@ impl Failure {
             ),
             _ if matches!(&self, Failure::Driver(error) if is_of_tls(error)) => (
                 "no-tls",
-                "the server cannot be reached by TLS as `sslmode` asks for it; see the cause, that the server has TLS, that \
-                 `sslrootcert` names the authority of its certificate, and that the host is named as the certificate names it",
+                "the server cannot be reached by TLS as `sslmode` asks for it; see the cause, and check that the \
+                 server has TLS, that `sslrootcert` names the authority of its certificate, and that the host has \
+                 the name in the certificate",
             ),
             _ if self.is_lost() => (
                 "unreachable",
-                "the server does not answer; see that it runs, and that host and port are right, then try again",
+                "the server does not answer; check that it runs, and the host and port, then try again",
             ),
             _ => ("database", "the database refused; see the cause"),
         };
@@ -150,7 +151,8 @@ pub(crate) fn locked(waited: Duration) -> Error {
 pub(crate) fn not_known(address: &str) -> Error {
     other(
         "outcome-unknown",
-        "the connection broke in the middle of a write, and whether it was made is not known; load it again and decide anew",
+        "the connection broke during a write, so it is unknown whether the write was made; load the checkpoint \
+         again, and redo the change if it is missing",
     )
     .with_path(address)
 }

@@ -401,7 +401,8 @@ impl Server {
             return Ok(());
         }
         if found == 0 && !makes {
-            let message = "there is no store here; see that the address is right, or open it in a way that makes one";
+            let message =
+                "there is no store here; check the address, or open it in a way that makes one";
             return Err(other("no-store", message).into());
         }
         session.begin()?;

@@ -351,7 +351,7 @@ impl Database {
         let error = match place {
             Place::Here | Place::Gone => other(
                 "replaced",
-                "was moved or removed in the middle of a write; nothing was written, try again",
+                "was moved or removed during a write; nothing was written, try again",
             ),
             Place::Replaced => other(
                 "replaced",
@@ -453,8 +453,8 @@ impl Database {
             }
         };
         if mode != "wal" {
-            let message = "lies on a file system on which SQLite can keep no log that processes share, such as one of a \
-                           network; name a place on a local disk";
+            let message = "is on a file system, such as a network one, on which processes cannot share SQLite's log; \
+                           name a place on a local disk";
             return Err(other("no-locks", message).into());
         }
         connection.execute_batch(
@@ -535,14 +535,14 @@ impl Database {
             || self.path.file_name().map_or(0, length) > NAME_BYTES;
         if cfg!(unix) && is_too_long {
             let message = format!(
-                "SQLite takes no path of more than {PATH_BYTES} bytes, and of no more than {NAME_BYTES} for the name at its end; \
+                "SQLite takes paths of up to {PATH_BYTES} bytes, with up to {NAME_BYTES} bytes for the file name; \
                  name a shorter one"
             );
             return Err(other("path-too-long", message).with_path(&self.path));
         }
         // Opening something else, such as a pipe, might block forever.
         if self.path.exists() && !self.path.is_file() {
-            let message = "is no file; name the file that is to be the database";
+            let message = "is not a file; name the file for the database";
             return Err(other("not-a-file", message).with_path(&self.path));
         }
         if has_several_names(&self.path) {

@@ -69,7 +69,7 @@ impl Failure {
             Some(ErrorCode::CannotOpen) => return cannot_open(path, error),
             Some(ErrorCode::NotADatabase) => other(
                 "not-a-database",
-                "is no SQLite database; nothing was written, name another file",
+                "is not a SQLite database; nothing was written, name another file",
             ),
             Some(ErrorCode::DatabaseCorrupt) => other(
                 "damaged-database",
@@ -100,7 +100,7 @@ pub(crate) fn other(code: &'static str, message: impl Into<String>) -> Error {
 pub(crate) fn write_protected() -> Error {
     other(
         "write-protected",
-        "may not be written by this user, who must have the right to write the file, its `-wal` and `-shm`, and its folder",
+        "this user may not write it; grant the right to write the file, its `-wal` and `-shm`, and its folder",
     )
 }
 
@@ -111,11 +111,13 @@ pub(crate) fn cannot_make(path: &Path, error: io::Error) -> Error {
     let error_here = match error.kind() {
         _ if !folder.is_dir() => other(
             "not-a-folder",
-            format!("its folder {shown} is not there; make it first"),
+            format!("its folder {shown} does not exist; make it first"),
         ),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => other(
             "write-protected",
-            format!("cannot be made, for this user may not write to {shown}; name another place"),
+            format!(
+                "cannot be made, because this user may not write to {shown}; name another place"
+            ),
         ),
         _ => Error::new(ErrorKind::Io),
     };

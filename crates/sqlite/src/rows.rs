@@ -366,8 +366,9 @@ impl KeyRow {
         // The next id belongs to another key.
         match place - first {
             PLACES.. => {
-                let message =
-                    format!("has {PLACES} states, and room for no more; prune its history");
+                let message = format!(
+                    "has {PLACES} states, which is the most there can be; prune its history"
+                );
                 Err(other("history-full", message))
             }
             _ => Ok(place),

@@ -80,13 +80,13 @@ impl fmt::Display for NewestBackup {
             BackupAge::Content(at) => write!(f, "the newest by its last_checkpoint, {}", time(at)),
             BackupAge::File(at) => write!(
                 f,
-                "the newest by the time of its file, {}, since its content has none",
+                "the newest by the time of its file, {}, because its content has no time",
                 time(at)
             ),
-            BackupAge::Name => f.write_str("the newest by its name, since nothing else tells"),
+            BackupAge::Name => f.write_str("the newest by its name, because it has no time"),
         }?;
         for (name, why) in &self.passed_over {
-            write!(f, "; {name} was passed over: {why}")?;
+            write!(f, "; {name} was skipped: {why}")?;
         }
         f.write_str(")")
     }
@@ -135,7 +135,7 @@ pub fn newest_backup(
 /// How the age of a backup is known, or why the backup cannot be used.
 fn judge(agent: &Key, backup: &Backup) -> std::result::Result<BackupAge, String> {
     let Some(document) = &backup.document else {
-        return Err("it is no JSON object".to_owned());
+        return Err("it is not a JSON object".to_owned());
     };
     let current = read::<AgentCheckpoint>(document);
     let checkpoint = current.map_err(|error| error.to_string())?.reading.value;

@@ -9,7 +9,7 @@ pub(super) const INPUTS: &[Input] = &[
     Input::new(
         "worked",
         InputKind::Time,
-        "How long was worked on the task, such as `20m`: it begins anew when it was little",
+        "How long the agent worked on the task, such as `20m`: after little work the task is restarted",
         &["resume"],
     ),
 ];

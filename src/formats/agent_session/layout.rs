@@ -51,7 +51,7 @@ pub(super) fn file_name(key: &Key) -> Result<String> {
     };
     let stem = plain_stem(key.as_str());
     let reads_like_archive = is_archive_or_backup(&stem);
-    let stem = Key::new(stem).map_err(|_| refused("nothing of it is left for a file name"))?;
+    let stem = Key::new(stem).map_err(|_| refused("no character of it can be in a file name"))?;
     let name = (Layout::default().file_name)(&stem)?;
     match name.strip_suffix(EXTENSION).and_then(split_last) {
         Some((start, last)) if reads_like_archive => Ok(format!("{start}%{last:02X}{EXTENSION}")),

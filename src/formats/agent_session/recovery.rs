@@ -74,7 +74,7 @@ impl AgentCheckpoint {
             && !layout::same_agent(agent, own)
         {
             return Err(Error::refused(format!(
-                "the checkpoint is that of {own}, whose name its file has; {agent} takes over into a checkpoint \
+                "the file is named after {own}, so only {own} can resume in it; {agent} takes over into a checkpoint \
                  of its own (agent_session::take_over)"
             )));
         }

@@ -87,7 +87,7 @@ fn ask(agent: &AgentCheckpoint, plan: &mut ResumePlan) {
         }
         None => {
             plan.ask(format!(
-                "The status {} is none of the protocol's. What was the agent doing?",
+                "The status {} is not one of the protocol's. What was the agent doing?",
                 quoted(status.as_str())
             ));
             plan.because(ResumeReason::UnknownStatus);

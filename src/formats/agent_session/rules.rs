@@ -27,7 +27,7 @@ pub(super) fn inspect(agent: &AgentCheckpoint, inspection: &mut Inspection<'_>) 
         inspection.report(
             "/blockers",
             Code::STATUS_RULE,
-            "a blocked agent names what is in the way",
+            "a blocked agent must name a blocker",
         );
     }
     if let Some(state) = &agent.coordination_state {
@@ -56,7 +56,7 @@ fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
         }
         (Ok(name), Some(key)) if !layout::fits(&name, key) => {
             let message = format!(
-                "{id} is kept under {key}; its own file is {name}",
+                "{id} is stored under {key}, but belongs in the file {name}",
                 id = quoted(id)
             );
             inspection.report("/agent_id", Code::KEY_MISMATCH, message);
@@ -68,7 +68,7 @@ fn agent_id(id: &str, inspection: &mut Inspection<'_>) {
 fn coordination(state: &CoordinationState, inspection: &mut Inspection<'_>) {
     inspection.timestamp("/last_inbox_check", state.last_inbox_check.as_ref());
     if let Some(unread) = state.unread_messages.filter(|unread| *unread < 0.0) {
-        let message = format!("{unread} messages cannot be unread");
+        let message = format!("{unread} is not a number of unread messages");
         inspection.report("/unread_messages", Code::OUT_OF_RANGE, message);
     }
     let overview = state.last_epic_readme_update.as_ref();

@@ -226,7 +226,7 @@ fn refuse_second(
         let is_successor = there.previous_agent.as_ref().is_some_and(is_old);
         if is_successor && there.feature == old.feature && went_on {
             return Err(Error::refused(format!(
-                "{other} took the work over; take over from {other}, or archive its checkpoint first"
+                "{other} took over this work; take over from {other}, or archive its checkpoint first"
             ))
             .with_key(key));
         }

@@ -28,7 +28,7 @@ impl BuildCheckpoint {
         let prd = prd.into();
         if !is_build_id(&prd) {
             return Err(Error::refused(format!(
-                "{prd} is no id of this protocol; take one such as PRD-003",
+                "{prd} is not an id of this protocol; use one such as PRD-003",
                 prd = quoted(prd.as_str())
             )));
         }
@@ -55,7 +55,7 @@ impl BuildCheckpoint {
         }
         if states::is(self, &BuildStatus::Complete) && !context.force {
             return Err(Error::refused(format!(
-                "{}; a restart that is forced begins it anew",
+                "{}; force the restart to start over",
                 self.already_complete_message()
             )));
         }

@@ -16,7 +16,7 @@ use crate::json::Code;
 const MEMBERS: [&str; 4] = ["workstream", "message", "file", "line"];
 
 /// The text for a failure without a description.
-pub(super) const UNSAID: &str = "it is not said what failed";
+pub(super) const UNSAID: &str = "the report does not say what failed";
 
 /// How an error is written in the file.
 #[derive(PartialEq)]
@@ -153,12 +153,14 @@ pub(super) fn write<S: Serializer>(
 pub(super) fn inspect(error: &BuildError, inspection: &mut Inspection<'_>) {
     let Some(other) = &error.other else { return };
     let Value::Object(members) = other else {
-        let message = format!("{other} is no object with workstream and message");
+        let message = format!("{other} is not an object with workstream and message");
         return inspection.report("/error", Code::WRONG_TYPE, message);
     };
     for name in MEMBERS {
         if let Some(value) = members.get(name) {
-            let message = format!("{value} is not a text, and line a number");
+            let message = format!(
+                "{value} has the wrong type: line is a number, the other members are texts"
+            );
             inspection.report(&format!("/error/{name}"), Code::WRONG_TYPE, message);
         }
     }

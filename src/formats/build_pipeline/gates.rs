@@ -91,7 +91,7 @@ impl BuildCheckpoint {
         text.starts_with("fail:").then(|| Obstacle {
             pointer: "/gate_a_fidelity",
             message: format!(
-                "a build whose gate A is {text} is not complete",
+                "a build whose gate A is {text} cannot be complete",
                 text = quoted(text)
             ),
         })
@@ -103,18 +103,18 @@ impl BuildCheckpoint {
         let issue = self.waiver_issue();
         let message = match text.split_once(':')? {
             _ if self.is_stack_down() => {
-                "a build whose proof is blocked by a stack that is down is not complete, \
-                 whatever is waived"
+                "a build whose proof is blocked because the stack is down cannot be complete, and a waiver does not \
+                 change that"
                     .to_owned()
             }
             ("fail" | "blocked", _) if issue.is_none() => {
                 format!(
-                    "a build whose gate B is {text} is complete only with the issue of a waiver",
+                    "a build whose gate B is {text} can be complete only with a waiver that names its issue",
                     text = quoted(text)
                 )
             }
             ("waived", named) if issue.is_some_and(|issue| issue != named.trim()) => format!(
-                "gate B is waived by {named}, but the waiver names {}",
+                "gate B says that it is waived by {named}, but the waiver names {}",
                 issue.unwrap_or_default()
             ),
             _ => return None,
@@ -136,7 +136,7 @@ impl BuildCheckpoint {
         match (fitting.next(), fitting.next()) {
             (at, None) => Ok(at),
             _ => Err(Error::refused(format!(
-                "{gate} is more than one pending gate; name one of {}",
+                "{gate} matches several pending gates; name one of {}",
                 pending.join(", "),
                 gate = quoted(gate)
             ))),

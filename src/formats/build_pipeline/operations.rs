@@ -12,7 +12,8 @@ use super::{
 use crate::checkpoint::{Checkpoint, Error, OpenEnum, Result, operations};
 use crate::quoted;
 
-const STACK_DOWN: &str = "a stack that is down is never waived; start it and look again";
+const STACK_DOWN: &str = "a gate that is blocked because the stack is down cannot be waived; start the stack and \
+                          check the gate again";
 
 operations! {
     /// Applies one operation; a refused one leaves the checkpoint unchanged.
@@ -73,7 +74,9 @@ impl BuildCheckpoint {
     /// Adds a workstream that was not in the plan to the pending ones.
     fn add_workstream(&mut self, id: &str) -> Result<()> {
         if states::is(self, &BuildStatus::Complete) {
-            return Err(Error::refused("the build is complete; nothing joins it"));
+            return Err(Error::refused(
+                "the build is complete, so nothing can be added to it",
+            ));
         }
         if let Some(bucket) = self.bucket(id) {
             return Err(Error::refused(format!(
@@ -262,7 +265,7 @@ impl BuildCheckpoint {
 
     fn no_such_gate(&self, gate: &str) -> Error {
         Error::refused(format!(
-            "{gate} is no gate of this build; pending are {}",
+            "{gate} is not a gate of this build; the pending gates are {}",
             listed(&self.gates_pending),
             gate = quoted(gate)
         ))
@@ -287,7 +290,7 @@ impl BuildCheckpoint {
         let workstream = named.or_else(|| self.only_begun());
         if let Some(id) = workstream.filter(|id| self.bucket(id).is_none()) {
             return Err(Error::refused(format!(
-                "{id} is no workstream of this build",
+                "{id} is not a workstream of this build",
                 id = quoted(id)
             )));
         }
@@ -354,12 +357,14 @@ impl BuildCheckpoint {
     fn set_phase(&mut self, name: &str, force: bool) -> Result<()> {
         let Some(phase) = states::phase(name) else {
             return Err(Error::refused(format!(
-                "{name} is no phase; a phase is a number from 0 up",
+                "{name} is not a phase; a phase is a whole number from 0",
                 name = quoted(name)
             )));
         };
         if states::is(self, &BuildStatus::Complete) && !force {
-            return Err(Error::refused("the build is complete; it enters no phase"));
+            return Err(Error::refused(
+                "the build is complete, so it cannot enter a phase",
+            ));
         }
         self.current_phase = Some(phase);
         Ok(())
@@ -383,7 +388,9 @@ impl BuildCheckpoint {
             return Err(Error::refused("a plan is reviewed at most twice"));
         }
         if review.verdict == Some(Verdict::Overridden) && review.override_reason.is_none() {
-            return Err(Error::refused("say why the verdict is overridden"));
+            return Err(Error::refused(
+                "give the reason why the verdict is overridden",
+            ));
         }
         self.adversarial_review = Some(review);
         Ok(())
@@ -409,15 +416,15 @@ impl BuildCheckpoint {
             }
             _ => {
                 return Err(Error::refused(format!(
-                    "{gate} is no proof of this protocol; it has gate_a_fidelity, \
-                     gate_b_classification, gate_b_presence",
+                    "{gate} is not a proof of this protocol; its proofs are gate_a_fidelity, gate_b_classification \
+                     and gate_b_presence",
                     gate = quoted(gate)
                 )));
             }
         };
         if !known {
             return Err(Error::refused(format!(
-                "{value} is no value of {gate}; see the guide of this format",
+                "{value} is not a value of {gate}; see the guide of this format",
                 value = quoted(value)
             )));
         }
@@ -484,16 +491,16 @@ impl BuildCheckpoint {
         };
         let (wanted, list) = (wanted.as_str(), listed(list));
         let advice = if found.contains(&"completed") && found.len() > 1 {
-            "; report it done to leave it completed alone, or take it out of that list by hand"
+            "; report it done to keep it only in the completed list, or remove it from one list by hand"
         } else if found.contains(&"dormant") {
-            "; a start that is forced wakes it"
+            "; force the start to make it active again"
         } else {
             ""
         };
         let is = match found.as_slice() {
-            [] => "is no workstream of this build".to_owned(),
+            [] => "is not a workstream of this build".to_owned(),
             [only] => format!("is {only}, not {wanted}"),
-            several => format!("is {} at once", several.join(" and ")),
+            several => format!("is {} at the same time", several.join(" and ")),
         };
         Error::refused(format!(
             "{id} {is}; {wanted}: {list}{advice}",

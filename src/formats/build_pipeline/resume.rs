@@ -221,7 +221,7 @@ pub(super) fn plan(build: &BuildCheckpoint, context: &RuleContext<'_>) -> Resume
         Some(BuildStatus::Other(_)) | None => {
             let status = status.map_or("missing", BuildStatus::as_str);
             plan.ask(format!(
-                "The status of the build ({status}) is none of the protocol's. What state is it in?"
+                "The status of the build ({status}) is not one of the protocol's. What state is it in?"
             ));
             plan.because(ResumeReason::UnknownStatus);
         }

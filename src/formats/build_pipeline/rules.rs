@@ -44,7 +44,7 @@ fn identity(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     };
     if !is_build_id(id) {
         let message = format!(
-            "{id} is no id of this format: PRD- and three digits, or EXEC-, ADR-, FIB-, GAP-, PERF- or \
+            "{id} is not an id of this format: PRD- and three digits, or EXEC-, ADR-, FIB-, GAP-, PERF- or \
              ISS- and letters, digits, `.`, `_` and `-`",
             id = quoted(id)
         );
@@ -82,7 +82,7 @@ fn buckets(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
             let is_first =
                 first == name && list.iter().position(|other| other == id) == Some(index);
             if !is_first {
-                let message = format!("{id} is in {first} as well");
+                let message = format!("{id} is also in {first}");
                 inspection.report(&format!("/{name}/{index}"), Code::NOT_DISJOINT, message);
             }
         }
@@ -141,11 +141,11 @@ fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
     }
     let member = "/in_progress_workstreams";
     if *status != BuildStatus::InProgress && begun {
-        let message = format!("a build that is {status} has no workstream in progress");
+        let message = format!("a build that is {status} must have no workstream in progress");
         inspection.report(member, Code::STATUS_RULE, message);
     }
     if *status == BuildStatus::InProgress && !begun && inspection.is_whole(member) {
-        let message = "a build in progress has a workstream in progress";
+        let message = "a build in progress must have a workstream in progress";
         inspection.report(member, Code::STATUS_RULE, message);
     }
     if *status == BuildStatus::Failed {
@@ -155,11 +155,11 @@ fn status_rules(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
             .as_ref()
             .is_some_and(|error| !error.says_something())
         {
-            let message = "a failed build says what failed, and this says nothing";
+            let message = "a failed build must say what failed, but this error has no text";
             inspection.report("/error", Code::STATUS_RULE, message);
         }
     } else if inspection.is_present("error") {
-        let message = format!("a build that is {status} has no error");
+        let message = format!("a build that is {status} must have no error");
         inspection.report("/error", Code::STATUS_RULE, message);
     }
     if *status == BuildStatus::Complete {
@@ -173,7 +173,10 @@ fn complete(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
         ("/gates_pending", &build.gates_pending),
     ] {
         if !list.is_empty() {
-            let message = format!("a complete build has nothing pending: {}", list.join(", "));
+            let message = format!(
+                "a complete build must have nothing pending: {}",
+                list.join(", ")
+            );
             inspection.report(member, Code::STATUS_RULE, message);
         }
     }
@@ -203,7 +206,7 @@ fn review(review: &AdversarialReview, inspection: &mut Inspection<'_>) {
         && inspection.require("override_reason")
         && review.override_reason.as_deref().is_some_and(is_blank)
     {
-        let message = "override_reason says nothing";
+        let message = "override_reason is empty";
         inspection.report("/override_reason", Code::STATUS_RULE, message);
     }
 }
@@ -234,7 +237,7 @@ fn proofs(build: &BuildCheckpoint, inspection: &mut Inspection<'_>) {
 fn all_of_plan(build: &BuildCheckpoint, spec: &ExecutionSpec, inspection: &mut Inspection<'_>) {
     let buckets = build.lists().map(|(_, name, list)| (name, list));
     let planned = spec.workstreams().map(|item| item.id.as_str()).collect();
-    let missing = ("pending_workstreams", "neither here nor in another bucket");
+    let missing = ("pending_workstreams", "in no list of workstreams");
     all_of(
         &buckets,
         planned,
@@ -267,7 +270,7 @@ fn all_of(
         for (index, item) in items.iter().enumerate() {
             missing.remove(name_of(item));
             if !planned.contains(name_of(item)) {
-                let message = format!("{item} is no {what} of the execution spec");
+                let message = format!("{item} is not a {what} of the execution spec");
                 inspection.report(&format!("/{list}/{index}"), Code::NOT_SUBSET, message);
             }
         }

@@ -132,7 +132,7 @@ pub(super) fn start(start: &Start<'_>) -> Result<BuildCheckpoint> {
     let given = start.given;
     if !start.plan.is_empty() {
         let message = format!(
-            "a first checkpoint of {} has no place for --plan; leave --plan out",
+            "a first checkpoint of {} cannot hold a plan; omit --plan",
             BuildCheckpoint::FORMAT
         );
         return Err(Error::wrong_input(message).with_path(start.file.path));
@@ -156,7 +156,7 @@ fn read(path: &Path, file: &CheckpointFile<'_>) -> Result<ExecutionSpec> {
     const LOOKS: &str =
         r#"{"phases": [{"n": 1, "workstreams": [{"id": "WS1", "title": "…"}]}], "gates": ["…"]}"#;
     let wrong = |why: String| Error::wrong_input(format!("{why}; it is {LOOKS}")).with_path(path);
-    let no_plan = |why: String| wrong(format!("is no plan of a build ({why})"));
+    let no_plan = |why: String| wrong(format!("is not a plan of a build ({why})"));
     let document = match file.read_named(path) {
         Err(error) => match error.kind() {
             ErrorKind::Corrupt(corrupt) => {
@@ -175,7 +175,7 @@ fn read(path: &Path, file: &CheckpointFile<'_>) -> Result<ExecutionSpec> {
     let mut known = HashSet::new();
     if let Some(twice) = ids().find(|id| !known.insert(*id)) {
         let twice = quoted(twice);
-        return Err(wrong(format!("the plan has two workstreams {twice}")));
+        return Err(wrong(format!("the plan has the workstream {twice} twice")));
     }
     if ids()
         .chain(spec.gates.iter().map(String::as_str))

@@ -220,7 +220,7 @@ impl Slot {
                 let slot = quoted_short(&self.to_string());
                 Err(Error::other(
                     NO_SUCH_SLOT,
-                    format!("no place for the checkpoint {slot} in this host file{there}"),
+                    format!("this host file has no slot {slot}{there}"),
                 ))
             }
         }

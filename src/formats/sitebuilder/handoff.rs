@@ -268,7 +268,7 @@ pub(super) fn from_handoff(handoff: &Handoff, now: DateTime<Utc>) -> Sitebuilder
         _ => TaskStatus::InProgress,
     };
     if status == TaskStatus::Blocked && handoff.blockers.is_empty() {
-        because("The agent before could not go on and left no reason");
+        because("The previous agent could not continue and recorded no reason");
     }
     let complete = status == TaskStatus::Complete;
     let (notes, resume_instructions) = match handoff.instructions.as_slice() {

@@ -73,8 +73,7 @@ impl SitebuilderCheckpoint {
         }
         match self.start_at() {
             Some(start) => continue_from(start),
-            None => "No subtask is left that the checkpoint names; check the acceptance criteria \
-                     and complete the task"
+            None => "All subtasks in the checkpoint are done; check the acceptance criteria and complete the task"
                 .to_owned(),
         }
     }

@@ -128,7 +128,7 @@ impl SitebuilderCheckpoint {
     fn start_subtask(&mut self, id: &str, force: bool) -> Result<()> {
         if self.is_finished(id) && !force {
             return Err(Error::refused(format!(
-                "the subtask {id} is complete already; force it to begin it again",
+                "the subtask {id} is complete already; force the report to begin it again",
                 id = quoted(id)
             )));
         }
@@ -152,7 +152,7 @@ impl SitebuilderCheckpoint {
             return match self.subtask(&pending) {
                 Some(_) => Ok(pending),
                 None => Err(Error::refused(format!(
-                    "no subtask {pending} is listed; leave it out to add one",
+                    "the subtask {pending} is not listed; omit it to add one",
                     pending = quoted(&pending)
                 ))),
             };
@@ -174,7 +174,7 @@ impl SitebuilderCheckpoint {
             (Some(only), None, None) => Ok(only.to_owned()),
             (_, _, Some(text)) => Ok(text.to_owned()),
             _ => Err(Error::refused(
-                "not exactly one subtask is in progress; say which one is finished",
+                "not exactly one subtask is in progress; name the one that is finished",
             )),
         }
     }
@@ -234,7 +234,7 @@ impl SitebuilderCheckpoint {
     ) -> Result<()> {
         if self.is_finished(id) && !context.force {
             return Err(Error::refused(format!(
-                "the subtask {id} is complete already; force it to count as failed",
+                "the subtask {id} is complete already; force the report to mark it as failed",
                 id = quoted(id)
             )));
         }
@@ -278,7 +278,7 @@ impl SitebuilderCheckpoint {
             && agent != own
         {
             return Err(Error::refused(format!(
-                "the task is one for the agent {own}, whose name its file has; dispatch one of that type to go on"
+                "the file is named after the agent {own}; dispatch an agent of that type to continue"
             )));
         }
         if self.state() == Some(TaskStatus::Blocked) && self.resumable == Some(true) {
@@ -299,8 +299,7 @@ impl SitebuilderCheckpoint {
         if complete && !met && before != Some(Some(false)) {
             if !force {
                 return Err(Error::refused(format!(
-                    "the task is complete; force it to take the criterion {criterion} back and \
-                     go on",
+                    "the task is complete; force the report to reset the criterion {criterion} and continue",
                     criterion = quoted(criterion)
                 )));
             }
@@ -321,7 +320,7 @@ impl SitebuilderCheckpoint {
                 let score = word.parse::<f64>().ok().filter(|score| score.is_finite());
                 let Some(score) = score else {
                     return Err(Error::refused(format!(
-                        "{status} is no result: a criterion is passed or failed, a review has a number",
+                        "{status} is not a result: a criterion is passed or failed, a review has a number",
                         status = quoted(status)
                     )));
                 };
@@ -442,8 +441,8 @@ impl SitebuilderCheckpoint {
         let from = self.status.as_ref().map_or("", TaskStatus::as_str);
         if self.is_in_unknown_state() {
             return Error::refused(format!(
-                "the status {from} is none of the protocol's, so nothing is known to follow it; set \
-                 it to in_progress, blocked or complete first, or force this",
+                "the status {from} is not one of the protocol's, so it has no transitions; set it to in_progress, \
+                 blocked or complete first, or force the report",
                 from = quoted(from)
             ));
         }

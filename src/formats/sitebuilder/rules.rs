@@ -155,7 +155,7 @@ fn complete(checkpoint: &SitebuilderCheckpoint, inspection: &mut Inspection<'_>)
         inspection.report(
             "/completed_at",
             Code::STATUS_RULE,
-            "the task is complete, but it does not say since when",
+            "the task is complete, but has no completion time",
         );
     }
     for criterion in checkpoint.open_criteria() {

@@ -112,7 +112,7 @@ impl StoryCheckpoint {
                     &reason,
                 ),
             },
-            _ => wait("stage 1 has no verdict of its own"),
+            _ => wait("the checkpoint has no verdict of stage 1"),
         }
     }
 
@@ -122,7 +122,8 @@ impl StoryCheckpoint {
         }
         if self.lacks_plan() {
             return wait(
-                "the tasks that stage 0 planned are neither here nor kept beside the checkpoint; plan them again first",
+                "the tasks that stage 0 planned are neither in the checkpoint nor kept beside it; plan them again \
+                 first",
             );
         }
         if self.is_to_be_mended() {
@@ -130,7 +131,7 @@ impl StoryCheckpoint {
             return wait(because(failed.to_owned(), &self.issues));
         }
         if self.completed().is_empty() {
-            return wait("no task is known, finished or left");
+            return wait("the checkpoint lists no task, finished or remaining");
         }
         NextStep::Enter { stage: 3 }
     }
@@ -178,7 +179,7 @@ impl StoryCheckpoint {
             Some(Verdict::Fail) => NextStep::Pause {
                 because: because(format!("FAIL after {MAX_QUALITY_CYCLES} cycles"), &issues),
             },
-            _ => wait("stage 3 has no verdict of its own"),
+            _ => wait("the checkpoint has no verdict of stage 3"),
         }
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn handoff(story: &StoryCheckpoint) -> Handoff {
             .action()
             .map(|action| format!("Last action: {action}")),
     );
-    instructions.extend(mend.map(|issues| format!("The quality gate failed; mend this: {issues}")));
+    instructions.extend(mend.map(|issues| format!("The quality gate failed; fix this: {issues}")));
     instructions.push(REMAINING_ONLY.to_owned());
     Handoff {
         task: story.story().map(str::to_owned),

@@ -145,11 +145,11 @@ pub(super) fn take(given: &Given, file: &CheckpointFile<'_>) -> Result<Inputs> {
         let document = file.read_named(path)?;
         if PipelineState::recognise(path, Some(&document)).is_none() {
             return Err(Error::wrong_input(
-                "is no state of a pipeline, such as .pipeline/state.json; name that with --state",
+                "is not the state of a pipeline, such as .pipeline/state.json; name one with --state",
             )
             .with_path(path));
         }
-        let state = read_state(path, &document, file, "mend it, or leave --state out")?;
+        let state = read_state(path, &document, file, "correct it, or omit --state")?;
         let pipeline = Pipeline::of(state, file)?;
         let inside = (file.read)(file.path).ok().flatten();
         let story = inside

@@ -201,7 +201,7 @@ fn is_story_id(text: &str) -> bool {
 fn no_story_id(id: &str) -> Option<String> {
     let id = Some(id).filter(|id| !is_story_id(id))?;
     Some(format!(
-        "{id} is no story id, such as PROJ-42",
+        "{id} is not a story id, such as PROJ-42",
         id = quoted(id)
     ))
 }

@@ -173,7 +173,7 @@ impl StoryCheckpoint {
             }
             if !self.remaining().iter().any(|task| task == id) {
                 return Err(Error::refused(format!(
-                    "{id} is no task that remains; remaining are {}; start it first",
+                    "{id} is not a remaining task; the remaining tasks are {}; start it first",
                     quoted_all(self.remaining())
                 )));
             }
@@ -205,7 +205,7 @@ impl StoryCheckpoint {
         let stage = number.parse().ok().filter(|stage| *stage <= 3_u8);
         let Some(stage) = stage else {
             return Err(Error::refused(format!(
-                "{name} is no stage; stages are 0, 1, 2, 3 and DONE",
+                "{name} is not a stage; the stages are 0, 1, 2, 3 and DONE",
                 name = quoted(name)
             )));
         };
@@ -325,7 +325,7 @@ impl StoryCheckpoint {
         let number = status.trim().parse::<f64>().ok();
         let Some(number) = number.filter(|number| number.is_finite()) else {
             return Err(Error::refused(format!(
-                "{what} {status} is no number",
+                "{what} {status} is not a number",
                 status = quoted(status)
             )));
         };
@@ -349,7 +349,7 @@ impl StoryCheckpoint {
         };
         if !Verdict::of_stage(stage).contains(&verdict) {
             return Err(Error::refused(format!(
-                "{status} is no verdict of stage {stage}: {}",
+                "{status} is not a verdict of stage {stage}: {}",
                 Verdict::listed(stage),
                 status = quoted(status)
             )));

@@ -58,7 +58,8 @@ fn heed_pipeline(plan: &mut ResumePlan, story: &StoryCheckpoint, context: &RuleC
     let worktree = state.worktree_map.get(id);
     if let Some(worktree) = worktree.filter(|it| !it.is_empty() && !root.join(it).is_dir()) {
         plan.ask(format!(
-            "The story's worktree {worktree} is not there. Was its work merged, or is the worktree to be made anew?"
+            "The story's worktree {worktree} does not exist. Was its work merged, or must the worktree be created \
+             again?"
         ));
         plan.because(ResumeReason::Mismatch);
     }
@@ -87,14 +88,14 @@ fn heed_state(plan: &mut ResumePlan, state: &StoryState, stage: Option<u8>) {
             plan.because(ResumeReason::Complete);
         }
         StoryState::Paused => {
-            plan.ask("The pipeline has PAUSED this story. Shall it go on?");
+            plan.ask("The pipeline has PAUSED this story. Should it continue?");
             plan.because(ResumeReason::Waiting);
         }
         _ => {}
     }
     if let Some(stage) = stage.filter(|stage| !state.fits(*stage)) {
         plan.warn(format!(
-            "The checkpoint is of stage {stage}, while the pipeline has the story as {state}."
+            "The checkpoint is of the stage is {stage}, but the pipeline has the story as {state}."
         ));
         plan.because(ResumeReason::Mismatch);
     }
@@ -113,7 +114,9 @@ fn heed_counters(
     let again = if stage == Some(1) { 1 } else { 2 };
     let granted = inputs::before_granted(story, rule_context, again);
     if let NextStep::Pause { because } = story.next_step(granted) {
-        plan.ask(format!("The story is paused: {because}. Shall it go on?"));
+        plan.ask(format!(
+            "The story is paused: {because}. Should it continue?"
+        ));
         plan.because(ResumeReason::TriedEnough);
     }
     let state = inputs::state(story, rule_context);
@@ -121,8 +124,8 @@ fn heed_counters(
     let allowed = u64::from(MAX_CRASHES) + u64::from(is_named);
     if counters.crashes >= allowed {
         plan.ask(format!(
-            "Its worker was started anew after a crash as often as the protocol says \
-             ({MAX_CRASHES}); a worker that crashes again pauses the story. Shall it go on?"
+            "Its worker was restarted after a crash as often as the protocol allows ({MAX_CRASHES}); another crash \
+             pauses the story. Should it continue?"
         ));
         plan.because(ResumeReason::TriedEnough);
     }

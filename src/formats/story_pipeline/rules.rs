@@ -62,7 +62,7 @@ fn ids(story: &StoryCheckpoint, spelling: Spelling, inspection: &mut Inspection<
         && key.as_str() != id
     {
         let message = format!(
-            "the story is {id}, the checkpoint is kept under {key}",
+            "the checkpoint is of the story {id}, but it is stored under {key}",
             id = quoted(id)
         );
         inspection.report(&at, Code::KEY_MISMATCH, message);
@@ -173,7 +173,7 @@ fn verdict(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) 
     };
     if !Verdict::of_stage(stage).contains(verdict) {
         let names = Verdict::listed(stage);
-        let message = format!("{verdict} is no verdict of stage {stage}: {names}");
+        let message = format!("{verdict} is not a verdict of stage {stage}: {names}");
         return inspection.report("/verdict", Code::UNKNOWN_VALUE, message);
     }
     let (member, text) = match stage {
@@ -183,10 +183,10 @@ fn verdict(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspection<'_>) 
     let refuses = matches!(verdict, Verdict::NoGo | Verdict::Fail);
     let is_said = said(text.as_deref()).is_some();
     let message = if refuses && inspection.require(member) && text.is_some() && !is_said {
-        format!("the verdict needs its {member}, and this says nothing")
+        format!("the verdict needs its {member}, but this one is empty")
     } else if !refuses && is_said {
         // Reason or issues contradict a verdict that does not refuse.
-        format!("{member} is for a verdict that refuses, and this one does not")
+        format!("{member} belongs to a verdict that refuses, and this verdict does not refuse")
     } else {
         return;
     };
@@ -206,7 +206,7 @@ fn state_of_pipeline(story: &StoryCheckpoint, stage: u8, inspection: &mut Inspec
         return;
     };
     if !state.fits(stage) {
-        let message = format!("stage {stage}, while the pipeline has the story as {state}");
+        let message = format!("the stage is {stage}, but the pipeline has the story as {state}");
         inspection.report("/stage", Code::STATUS_RULE, message);
     }
 }

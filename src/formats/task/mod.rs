@@ -280,7 +280,7 @@ impl Checkpoint for TaskCheckpoint {
     const VERSION_POINTER: Option<&'static str> = Some("/schemaVersion");
     const SCHEMA_VERSIONS: &'static [SchemaVersion] = &[SchemaVersion::new(
         1,
-        "The checkpoint object of the builder-state protocol, alone in a file that tells its version.",
+        "The checkpoint object of the builder-state protocol, alone in a file that states its version.",
     )];
     const IDENTITIES: &'static [Identity] = &[
         Identity {

@@ -114,7 +114,7 @@ fn listed<E: OpenEnum + for<'t> From<&'t str>>(text: &str, what: &str, force: bo
         return Ok(value);
     }
     Err(Error::refused(format!(
-        "{text} is no {what} of this format; it has {}",
+        "{text} is not a {what} of this format; it has {}",
         E::KNOWN.join(", "),
         text = quoted(text)
     )))
@@ -196,7 +196,7 @@ impl TaskCheckpoint {
         if self.current_step.is_none() {
             let Some(first) = self.pending_steps.first() else {
                 return Err(Error::refused(
-                    "no step is in progress or planned that this could be noted of; start one first",
+                    "there is no step in progress and no planned step to note this on; start a step first",
                 ));
             };
             self.current_step = Some(CurrentStep {
@@ -309,7 +309,8 @@ impl TaskCheckpoint {
                  gave, or the phase",
             )),
             _ => Err(Error::refused(format!(
-                "the task is not complete: {}; report what is done, drop the steps that are not to be done, or unblock what is no longer in the way",
+                "the task is not complete: {}; report what is done, drop the steps that are not to be done, or clear \
+                 the blockers that are gone (unblock)",
                 left.join(", ")
             ))),
         }

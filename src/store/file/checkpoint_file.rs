@@ -174,8 +174,7 @@ impl CheckpointFile<'_> {
         is_archive: &dyn Fn(&Path, &str, &str) -> bool,
     ) -> Result<bool> {
         if self.slot.is_some() {
-            let what =
-                "way to forget one slot of a host file, of which its history has whole copies";
+            let what = "forgetting one slot of a host file, because its history has copies of the whole file";
             return Err(Error::new(ErrorKind::NotOffered { what }));
         }
         let any = options.expect == Expect::Any;

@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 16;
 const RECORD: Record = Record {
     name: "the record of claims",
     unknown: "which agent may write",
-    remedy: "claim the task anew, taking it over",
+    remedy: "take the task over with a new claim",
 };
 
 /// How far the first fence of a recreated record exceeds the time, in milliseconds, at which the damaged one

@@ -128,7 +128,7 @@ impl DroppedLog {
         let mut lines = Vec::new();
         let add = |lines: &mut Vec<u8>, line: &Line| {
             serde_json::to_writer(&mut *lines, line).map_err(|error| {
-                Error::edit(format!("what was cut cannot be recorded: {error}"))
+                Error::edit(format!("the dropped items cannot be recorded: {error}"))
             })?;
             lines.push(b'\n');
             Ok::<_, Error>(())

@@ -35,7 +35,7 @@ impl FileStore {
             } if only == key => Ok(path.clone()),
             Place::Single { .. } => Err(Error::new(ErrorKind::InvalidKey {
                 text: key.to_string(),
-                reason: "this store has one file only, under another key",
+                reason: "this store has only one file, and it is under another key",
             })),
         }
     }

@@ -259,8 +259,8 @@ impl Ledger {
 
     fn damaged(&self, line: usize) -> Error {
         let detail = format!(
-            "line {line} of the ledger is damaged, so it is unknown which effects were begun or done; bring the file back from \
-             a copy, or write what is known of that effect in its place, with a line end behind it"
+            "line {line} of the ledger is damaged, so it is unknown which effects were begun or done; restore the \
+             file from a copy, or replace the line by what is known of that effect, with a line end"
         );
         Error::new(ErrorKind::Unreadable { detail }).with_path(self.log.path())
     }

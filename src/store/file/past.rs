@@ -116,8 +116,7 @@ impl CheckpointFile<'_> {
 
     pub(super) fn append(&self, state: &Stored, tasks_ended: usize) -> Result<EntryId> {
         if self.slot.is_some() {
-            let what =
-                "way to add to the history of a slot, of which each entry is a whole host file";
+            let what = "adding to the history of a slot, because each entry is a whole host file";
             return Err(Error::new(ErrorKind::NotOffered { what }));
         }
         let history = self.history()?;
@@ -141,8 +140,8 @@ impl CheckpointFile<'_> {
         };
         if self.slot.is_some() && options.with == Recovery::Fresh {
             return Err(not_recoverable(
-                "a host file cannot begin fresh, for the builder's own state is in it; go on with the newest earlier \
-                 state, or salvage the good part",
+                "a host file cannot start fresh, because it also has the builder's own state; recover its newest \
+                 earlier state, or salvage the good part",
             ));
         }
         let mut past = Vec::new();
@@ -178,8 +177,8 @@ impl CheckpointFile<'_> {
         let mut recovered = Recovered::healthy(with);
         recovered.damage.clone_from(&damaged.corrupt);
         let last_way = match self.slot {
-            None => "go on fresh",
-            Some(_) => "bring the host file back from elsewhere, such as git",
+            None => "start fresh",
+            Some(_) => "bring the host file back from another place, such as git",
         };
         let states = past
             .iter()

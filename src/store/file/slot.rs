@@ -113,8 +113,7 @@ pub(super) fn stored(host: &Stored, place: &SlotPlace) -> Result<Option<Stored>>
         let kind = found.map_or("nothing", |node| node.kind().describe());
         return Err(Error::new(ErrorKind::Unreadable {
             detail: format!(
-                "{} holds {kind} where a checkpoint object belongs; \
-                 mend it, or set it to null and start again",
+                "{} has {kind} where a checkpoint object belongs; correct it, or set it to null and start again",
                 place.pointer
             ),
         }));

@@ -10,7 +10,7 @@ use crate::fsio::{self, Contents, Durability, FileError, Present};
 const RECORD: Record = Record {
     name: "the record of the tasks that ended",
     unknown: "which states are of this one",
-    remedy: "remove it to have all of them taken for this task's",
+    remedy: "remove the record to treat all of them as states of this task",
 };
 
 /// The record beside one file: `.agent-checkpoint/lineage/{file}.json`, the newest entry of each task that

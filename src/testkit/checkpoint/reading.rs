@@ -54,7 +54,7 @@ pub fn a_wrong_type_is_a_violation_and_costs_only_itself<C: Checkpoint>(samples:
             assert!(
                 is_reported(&violations, &pointer)
                     || is_kept(&document, &reading, &pointer, &value),
-                "{value} at {pointer} is read without a violation there, and lost"
+                "{value} at {pointer} is read without a violation there, but its value is lost"
             );
             costs_only_itself(&document, &reading, &pointer, &value);
         }

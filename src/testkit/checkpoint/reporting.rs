@@ -237,18 +237,18 @@ pub fn a_refused_operation_changes_nothing<C: Checkpoint>(samples: &[C]) {
             let Err(error) = tried.apply(&operation, &context) else {
                 assert!(
                     is_listed,
-                    "`{name}` is done, and the format does not list it"
+                    "`{name}` succeeded, but the format does not list it"
                 );
                 continue;
             };
             assert!(
                 tried == sample,
-                "`{name}` was refused ({error}), and changed the checkpoint"
+                "`{name}` was refused ({error}), but changed the checkpoint"
             );
             let is_unsupported = matches!(error.kind(), ErrorKind::Unsupported { .. });
             assert!(
                 is_unsupported != is_listed,
-                "the format {} `{name}`, and refuses it with: {error}",
+                "the format {} `{name}`, but refuses it with: {error}",
                 if is_listed { "lists" } else { "does not list" }
             );
         }

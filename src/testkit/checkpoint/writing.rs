@@ -61,7 +61,7 @@ pub fn a_changed_value_changes_only_its_bytes<C: Checkpoint>(samples: &[C]) {
             }
             assert!(
                 reading.value != before.value,
-                "the type writes a value at {pointer}, and does not read it"
+                "the type writes a value at {pointer}, but does not read it"
             );
             let after = saved(&document, &reading.value);
             assert!(

@@ -231,7 +231,7 @@ pub fn a_put_of_other_bytes_is_a_write(place: &dyn Place) {
         let found = fixture.there().document;
         assert!(
             found.same_value(&document(text)),
-            "{text} was put, and {found} is there"
+            "{text} was put, but the store has {found}"
         );
         previous = Some(saved.revision);
     }
@@ -435,12 +435,12 @@ pub fn a_large_or_deep_document_comes_back_complete_or_is_refused(place: &dyn Pl
         match answer {
             Ok(_) => assert!(
                 found.document.same_value(&document),
-                "a document {what} was taken, and {} bytes are there",
+                "a document {what} was accepted, but the store has {} bytes",
                 found.document.text().len()
             ),
             Err(error) => assert_eq!(
                 found.revision, before,
-                "a document {what} was refused ({error}), and changed the present one"
+                "a document {what} was refused ({error}), but the present one changed"
             ),
         }
     }

@@ -69,7 +69,7 @@ pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(
     }
     assert!(
         kills < MANY || doubts > 0,
-        "no kill fell into an effect: the rule shows nothing"
+        "no process was killed during an effect, so the rule tested nothing"
     );
     Ok(())
 }
@@ -83,7 +83,7 @@ fn count(store: Arc<dyn CheckpointStore>, key: &Key, outside: &Path) -> u64 {
     }
     assert!(
         times.values().all(|times| *times == 1),
-        "took place more than once: {times:?}"
+        "these effects took place more than once: {times:?}"
     );
     let mut doubts = 0;
     for effect in Ledger::new(store, key, "counter").effects().unwrap() {
@@ -91,14 +91,14 @@ fn count(store: Arc<dyn CheckpointStore>, key: &Key, outside: &Path) -> u64 {
             EffectStatus::Done { .. } => {
                 assert!(
                     times.contains_key(&effect.id),
-                    "{} is done, and did not take place",
+                    "{} is recorded as done, but did not take place",
                     effect.id
                 );
             }
             EffectStatus::NotDone => {
                 assert!(
                     !times.contains_key(&effect.id),
-                    "{} took place, and is not done",
+                    "{} took place, but is not recorded as done",
                     effect.id
                 );
             }

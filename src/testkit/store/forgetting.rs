@@ -81,7 +81,7 @@ pub fn a_forgotten_task_leaves_only_its_fence(place: &dyn Place) -> Result<(), S
     }
     assert!(
         !store.forget(key, &options).unwrap(),
-        "of nothing, something was forgotten"
+        "forget returned true for a key without anything to forget"
     );
     let stays = document(&format!("{{\"text\":\"{STAYS}\"}}"));
     if let Some(other) = &fixture.other {

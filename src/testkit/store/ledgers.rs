@@ -49,7 +49,11 @@ fn lines_of(count: usize) -> Vec<String> {
 pub fn a_ledger_has_every_line_in_order(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
-    assert_eq!(lines(store, key), [""; 0], "a ledger of nothing");
+    assert_eq!(
+        lines(store, key),
+        [""; 0],
+        "the ledger of a key without one"
+    );
     let long = format!("{{\"long\":\"{}\"}}", "ü\\n ".repeat(15_000));
     let added = [
         r#"{"effect":"mail-1","state":"begun"}"#,
@@ -108,7 +112,7 @@ pub fn a_ledger_has_every_line_in_order(place: &dyn Place) {
     let listed = store.list(&Query::all()).unwrap();
     assert!(
         listed.entries.is_empty() && listed.foreign.is_empty(),
-        "what has no document is listed: {listed:?}"
+        "a key without a document is listed: {listed:?}"
     );
 }
 
@@ -384,7 +388,7 @@ pub fn a_killed_writer_loses_no_line_of_its_ledger(
             let now = lines(&*store, key);
             assert!(
                 [acknowledged, acknowledged + 1].contains(&now.len()) && now == lines_of(now.len()),
-                "a killed process added {acknowledged} lines, and these are there: {now:?}"
+                "a killed process added {acknowledged} lines, but the store has {now:?}"
             );
             add_line(&*store, key, &line_of(now.len()), now.len(), None).unwrap()
         });

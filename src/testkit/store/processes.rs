@@ -123,7 +123,7 @@ pub fn a_killed_writer_loses_no_acknowledged_write(
         // The put that was not acknowledged may be there, too.
         assert!(
             number == acknowledged || number == acknowledged + 1,
-            "a killed process saved {acknowledged}, and {} is there",
+            "a killed process saved {acknowledged}, but the store has {}",
             found.document
         );
         last = number + 1;

@@ -44,7 +44,7 @@ pub(crate) fn twice(plan: &[String]) -> Vec<String> {
 fn started(text: &str, effect: &ReportEffect<'_>) -> Option<String> {
     if effect.was_done(text) && !is_open(text, effect.before) {
         return Some(format!(
-            "{text} is finished already, and begins once more",
+            "{text} is finished already, and begins again",
             text = quoted(text)
         ));
     }
@@ -61,7 +61,7 @@ fn not_planned(text: &str, before: &Handoff) -> Option<String> {
     let is_unknown = !planned.is_empty() && !is_open(text, before);
     is_unknown.then(|| match nearest(text, planned) {
         Some(near) => format!(
-            "{text} is not in the plan; the nearest there is {near}",
+            "{text} is not in the plan; the closest planned step is {near}",
             text = quoted(text),
             near = quoted(near)
         ),
@@ -74,7 +74,7 @@ fn finished(text: &str, effect: &ReportEffect<'_>, left_plan: &[String]) -> Opti
         return None;
     }
     Some(format!(
-        "{text} is not in the plan, and nothing left it; --pending names the step that is finished with it",
+        "{text} is not in the plan, and no step left the plan; name the planned step that is finished with --pending",
         text = quoted(text)
     ))
 }

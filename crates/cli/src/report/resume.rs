@@ -65,7 +65,7 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
         ResumeDecision::Refuse => instead(&plan.reasons, restarts),
         ResumeDecision::Restart if restarts => RESTART,
         ResumeDecision::Restart => BEGIN_ANEW,
-        ResumeDecision::Wait => "then look again with `ckpt resume`",
+        ResumeDecision::Wait => "then run `ckpt resume` again",
         _ => {
             outcome.exit = outcome.exit.and(exit(plan.decision));
             return;
@@ -79,11 +79,11 @@ pub(crate) fn verdict(outcome: &mut Outcome, place: &str, plan: &ResumePlan, res
 }
 
 /// The advice for a format with the operation `restart`.
-const RESTART: &str = "begin anew with `ckpt restart --because TEXT --session ID`, which archives the checkpoint first";
+const RESTART: &str = "start over with `ckpt restart --because TEXT --session ID`, which archives the checkpoint first";
 
 /// The advice for every other format.
 const BEGIN_ANEW: &str =
-    "archive the checkpoint with `ckpt archive --as aborted` and begin anew with `ckpt start`";
+    "archive the checkpoint with `ckpt archive --as aborted` and start over with `ckpt start`";
 
 /// The advice if a task cannot be resumed; empty if the message already has it.
 fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
@@ -109,8 +109,7 @@ fn instead(reasons: &[ResumeReason], restarts: bool) -> &'static str {
     } else if reasons.iter().any(is_poisoned) && !reasons.iter().any(is_newer) {
         ""
     } else if reasons.iter().any(is_held) {
-        "if the claim is yours, say so with --agent and --session or with --fence; else start another task, or take \
-         this one from an owner that is known to be dead with `ckpt claim --agent A --take-over`"
+        "if the claim is yours, name yourself with --agent and --session, or with --fence; else start another task, or, if the owner is known to be dead, take this one over with `ckpt claim --agent A --take-over`"
     } else if reasons.iter().any(is_newer) {
         "update this program, or start another task"
     } else {

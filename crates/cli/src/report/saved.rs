@@ -56,7 +56,8 @@ pub(crate) fn report_of_plan(
     }
     if let Some(reason) = &saved.came_back {
         outcome.warn(format!(
-            "an older state had come back, and this goes on from it: {reason}; `ckpt history` lists the states"
+            "an older state had replaced the newest one, and this save continues from it: {reason}; `ckpt history` \
+             lists the states"
         ));
         outcome.found();
     }
@@ -84,21 +85,21 @@ fn of_files(files: &SavedFiles, global: &Global) -> Vec<String> {
     let mut notes = Vec::new();
     if !files.taken_over.is_empty() {
         notes.push(format!(
-            "changed since it was recorded, and recorded as it is now, since work was reported: {}; if that is not \
-             this agent's doing, look at it before going on",
+            "changed since it was recorded, and now recorded in its new state, because work was reported: {}; if \
+             another program changed it, check it before you continue",
             files.taken_over.join(", ")
         ));
     }
     if !files.missing.is_empty() {
         notes.push(format!(
-            "not there in {root} (--root): {}; recorded all the same; `stale` reports it until it is there",
+            "not found in {root} (--root): {}; recorded anyway; `stale` reports it until it exists",
             files.missing.join(", ")
         ));
     }
     if !files.outside.is_empty() {
         notes.push(format!(
-            "outside of the project {root} (--root), where nothing is looked at: {}; `stale` and `resume` cannot \
-             tell whether it changed, and will say so each time",
+            "outside of the project {root} (--root), where no file is inspected: {}; `stale` and `resume` cannot \
+             decide whether it changed, and report that each time",
             files.outside.join(", ")
         ));
     }
@@ -130,14 +131,14 @@ fn of_size(truncation: &Truncation, target: &Target) -> Option<String> {
             "" => "the checkpoint as it was before is kept".to_owned(),
             // A superseded list is not superseded work but a plan for a later stage.
             pointer if dropped.reason == DropReason::Superseded && dropped.value.is_array() => {
-                format!("{pointer} has no place in this stage, and comes back in the one that has")
+                format!("{pointer} does not belong in this stage, and comes back in the stage that it belongs in")
             }
             pointer => format!("cut {pointer} ({})", dropped.reason),
         });
     }
     if !parts.is_empty() {
         parts.push(match &truncation.kept_in {
-            Some(place) => format!("the whole of it is kept in {place}"),
+            Some(place) => format!("its full text is kept in {place}"),
             None => "it is not kept".to_owned(),
         });
     }

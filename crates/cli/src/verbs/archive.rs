@@ -73,8 +73,8 @@ fn complete(target: &Target) -> Result<Revision, Failure> {
     if handoff.may_be_open() {
         let unreadable: Vec<String> = handoff.unreadable.iter().map(ToString::to_string).collect();
         return Err(at(Error::refused(format!(
-            "it is unknown whether the task is complete: {}; mend that with `ckpt set`, or say why it is archived \
-             with --as crashed, --as aborted or --as complete",
+            "it is unknown whether the task is complete: {}; correct that with `ckpt set`, or give the reason to \
+             archive it: --as crashed, --as aborted or --as complete",
             unreadable.join("; ")
         ))));
     }

@@ -68,7 +68,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
         return Err(Failure::exiting(
             Exit::Refused,
             format!(
-                "the claim is of {of}, not of {agent}, who cannot renew it; `ckpt claim --agent {agent}` asks for one"
+                "the claim belongs to {of}, so {agent} cannot renew it; `ckpt claim --agent {agent}` asks for one"
             ),
         ));
     }
@@ -140,7 +140,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
             && let Err(error) = count(&target, last.as_ref(), claim, there, global)
         {
             let why = target.error(error).message;
-            outcome.note(format!("{why}; the attempt before is not counted"));
+            outcome.note(format!("{why}; the previous attempt is not counted"));
         }
         if let Some(now_for) = there
             .ok()
@@ -148,7 +148,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
             .and_then(|there| there.context.place_is_for)
         {
             outcome.note(format!(
-                "the checkpoint that is there is not that of {now_for}; archive it with `ckpt archive`"
+                "the checkpoint here does not belong to {now_for}; archive it with `ckpt archive`"
             ));
         }
     }
@@ -189,7 +189,7 @@ fn reset(
     let was_counted = ledger.reset_attempts();
     Ok(Some(
         match was_counted.map_err(|error| target.error(error))? {
-            true => "the attempts so far count no more",
+            true => "the attempts so far no longer count",
             false => "no attempts were counted",
         },
     ))
@@ -264,7 +264,7 @@ fn absolute(place: &Path) -> PathBuf {
 
 fn no_process(pid: u32) -> Failure {
     Failure::new(format!(
-        "--pid: no process {pid} can be seen here; name one that runs, as $$ in a script, or leave it out"
+        "--pid: there is no process {pid} here; name a running one, such as $$ in a script, or omit it"
     ))
 }
 
@@ -277,7 +277,10 @@ pub(super) fn release(file: Option<&Path>, global: &Global) -> Result<Outcome, F
     let target = Target::to_change(file, global)?;
     let claim = target.store().release(&target.key, fence);
     let claim = claim.map_err(|error| target.error(error))?;
-    let line = format!("released; {} holds it no more", harmless(&claim.owner));
+    let line = format!(
+        "released; {} no longer holds the claim",
+        harmless(&claim.owner)
+    );
     Ok(tell(&target, Some(&claim), global, line))
 }
 
@@ -308,10 +311,10 @@ fn shown(claim: Option<&Claim>, global: &Global) -> String {
     if claim.stands(now(global)) {
         format!("claimed by {owner} until {}, fence {fence}", time(claim))
     } else if claim.released {
-        format!("free; last held by {owner}, who gave it back")
+        format!("free; last held by {owner}, who released it")
     } else {
         format!(
-            "free; last held by {owner}, whose claim ran out at {}",
+            "free; last held by {owner}, whose claim expired at {}",
             time(claim)
         )
     }

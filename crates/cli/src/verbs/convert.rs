@@ -117,7 +117,7 @@ pub(super) fn run(
             to: to.name(),
             out: out.map(|out| out.display().to_string()),
             checkpoint: checkpoint
-                .map_err(|error| Failure::new(format!("the result is no JSON: {error}")))?,
+                .map_err(|error| Failure::new(format!("the result is not JSON: {error}")))?,
             not_held: &not_held,
             made_up: &made_up,
             violations: &resume.violations,
@@ -125,7 +125,7 @@ pub(super) fn run(
         });
     } else if let Some(out) = out {
         outcome.line(crate::output::one_line(&format!(
-            "made {} ({}) from {} ({}), which stays as it is",
+            "made {} ({}) from {} ({}), which is unchanged",
             out.display(),
             to.name(),
             target.path.display(),
@@ -144,7 +144,7 @@ pub(super) fn run(
     }
     for line in &made_up {
         outcome.note(format!(
-            "{line}: {} requires it and {} has none, so it is that of the last change",
+            "{line}: {} requires it and {} has none, so the value is that of the last change",
             to.name(),
             target.format.name()
         ));
@@ -190,11 +190,11 @@ fn finished(step: &DoneItem) -> String {
 fn refuse_present(out: &Path) -> Result<(), Failure> {
     if out.as_os_str() == "-" {
         return Err(Failure::usage(
-            "--out -: the result goes to standard output anyway; leave --out out (`./-` for a file that is called so)",
+            "--out -: the result goes to standard output anyway; omit --out (write `./-` for a file of that name)",
         ));
     }
     if std::fs::symlink_metadata(out).is_ok() {
-        let present = "is there already, and was not touched; name another file with --out";
+        let present = "exists, so it was not changed; name another file with --out";
         return Err(Failure::new(present).at(Some(out), None));
     }
     Ok(())

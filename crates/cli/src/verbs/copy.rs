@@ -64,7 +64,7 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     if global.store.is_some() || global.key.is_some() || global.slot.is_some() {
         return Err(Failure::usage(
-            "copy takes two stores, FROM and TO; leave --store, --key and --slot out, or use --prefix",
+            "copy takes two stores, FROM and TO; omit --store, --key and --slot, or use --prefix",
         ));
     }
     if real(from) == real(to) {
@@ -117,7 +117,7 @@ pub(super) fn run(
     for name in copied.foreign {
         report.skipped.push(Skipped {
             file: from.join(name).display().to_string(),
-            reason: "its name is that of no key".to_owned(),
+            reason: "its name is not a possible key".to_owned(),
         });
     }
     for error in copied.skipped {
@@ -131,12 +131,15 @@ pub(super) fn run(
         });
     }
     for Skipped { file, reason } in &report.skipped {
-        outcome.warn(format!("{file}: was not copied, no checkpoint: {reason}"));
+        outcome.warn(format!(
+            "{file}: was not copied, not a checkpoint: {reason}"
+        ));
     }
     let is_empty = report.copied + report.present + report.refused.len() == 0;
     if is_empty {
         outcome.warn(format!(
-            "{}: there are no checkpoints to copy; sub-folders are stores of their own, and --prefix leaves out what begins otherwise",
+            "{}: there are no checkpoints to copy; sub-folders are separate stores, and --prefix skips keys that \
+             begin otherwise",
             report.from
         ));
     }
@@ -196,13 +199,13 @@ fn refused(
     let (from_here, to_there) = (place(source, from, &key), place(target, to, &key));
     let message = match error.kind() {
         ErrorKind::Conflict { .. } => Some(format!(
-            "{from_here}: there is another checkpoint, or another state of this one, at {to_there}, and it was left as it is; copy into \
-             another store, or remove it first with `ckpt forget {} --apply`",
+            "{from_here}: {to_there} has another checkpoint, or another state of this one, and was not changed; copy \
+             into another store, or remove it first with `ckpt forget {} --apply`",
             words(target, to, &key)
         )),
         ErrorKind::Claimed { owner, until } => Some(format!(
-            "{from_here}: claimed by {owner} until {}, and not copied; copy it once its owner is done, or with --include-claimed as it is \
-             now: its owner goes on here",
+            "{from_here}: claimed by {owner} until {}, and not copied; copy it once its owner is done, or copy its \
+             present state with --include-claimed: its owner continues here",
             until.to_rfc3339_opts(SecondsFormat::Secs, true)
         )),
         ErrorKind::Corrupt(corrupt) => Some(format!(
@@ -334,7 +337,8 @@ fn format(store: &dyn CheckpointStore, global: &Global) -> Result<Option<Format>
             if named.name() != found.name() && !store.capabilities().embedded =>
         {
             Err(Failure::usage(format!(
-                "{}: is of the format {}, and a copy converts nothing; leave --format out, and use `ckpt convert --to {}` for each checkpoint",
+                "{}: has the format {}, and a copy converts nothing; omit --format, and use `ckpt convert --to {}` \
+                 for each checkpoint",
                 file.display(),
                 found.name(),
                 named.name()

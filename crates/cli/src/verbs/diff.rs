@@ -145,7 +145,7 @@ fn before(target: &Target, entry: &EntryId) -> Result<EntryId, Failure> {
     let before = before.map(|(_, before)| before);
     before.map(|before| before.id.clone()).ok_or_else(|| {
         Failure::new(format!(
-            "{}: no state before {entry} is known; `ckpt history` lists those there are",
+            "{}: no state before {entry} is known; `ckpt history` lists the states",
             target.place()
         ))
     })

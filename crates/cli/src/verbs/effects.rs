@@ -71,14 +71,14 @@ pub(super) fn run(
         };
         if effects.first().is_some_and(|effect| !is_it(effect)) {
             return Err(at(Error::refused(format!(
-                "{} was begun again since; look at `ckpt effects {}`",
+                "{} was begun again since; see `ckpt effects {}`",
                 quoted(id),
                 target.words()
             ))));
         }
         let [effect] = effects.as_slice() else {
             return Err(at(Error::refused(format!(
-                "the task has begun no effect {}; `ckpt effects {}` lists those that it has",
+                "the task has begun no effect {}; `ckpt effects {}` lists its effects",
                 quoted(id),
                 target.words()
             ))));
@@ -183,7 +183,7 @@ pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
     let how = effect.how_to_check.as_deref();
     let how = how.map(|how| format!(" ({how})"));
     format!(
-        "{} was begun by {} at {}, and nothing says whether it took place: find out{}, then `ckpt effects {words} \
+        "{} was begun by {} at {}, and it is not recorded whether it took place: find out{}, then `ckpt effects {words} \
          --done={id} --round {round}` or `ckpt effects {words} --not-done={id} --round {round}`",
         effect.id,
         effect.by,

@@ -89,7 +89,7 @@ pub(super) fn run(
             .owner
             .as_ref()
             .map(|owner| match report.needs_fence && !apply {
-                true => format!("the claim of {owner}, whose --fence that needs"),
+                true => format!("the claim of {owner}, whose --fence is required"),
                 false => format!("the claim of {owner}"),
             }),
         // They are listed only when they are removed.

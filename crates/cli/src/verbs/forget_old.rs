@@ -41,7 +41,8 @@ pub(super) fn retention(old: &Old) -> Result<Option<Retention>, Failure> {
         return match old.keep {
             None => Ok(None),
             Some(_) => Err(Failure::usage(
-                "--keep spares some of what is old; say what that is with --ended, --taken-over or --older-than",
+                "--keep keeps some of the old tasks; say which tasks are old with --ended, --taken-over or \
+                 --older-than",
             )),
         };
     }
@@ -66,12 +67,12 @@ pub(super) fn run(
     let place = match (folder, global.store.as_deref()) {
         _ if global.key.is_some() || global.slot.is_some() || global.fence.is_some() => {
             return Err(Failure::usage(
-                "an age is about all tasks of a folder, none of which is claimed; leave --key, --slot and --fence out",
+                "an age selects among all unclaimed tasks of a folder; omit --key, --slot and --fence",
             ));
         }
         (Some(_), Some(_)) => {
             return Err(Failure::usage(
-                "the folder and --store are both given; leave one out",
+                "the folder and --store are both given; omit one",
             ));
         }
         (None, None) => {
@@ -90,8 +91,8 @@ pub(super) fn run(
     for row in fleet.rows() {
         if let RowState::Corrupt { .. } | RowState::Unreadable { .. } = row.state {
             outcome.note(format!(
-                "{}: cannot be read, so its age is not known, and it stays; `ckpt validate` says what is wrong, `ckpt forget` of it \
-                 alone removes it",
+                "{}: cannot be read, so its age is unknown and it is kept; `ckpt validate` says what is wrong, `ckpt \
+                 forget` with its name removes it",
                 row.place
             ));
         }
@@ -136,7 +137,7 @@ pub(super) fn run(
     }
     let gone = report.tasks.iter().filter(|task| task.forgotten).count();
     outcome.line(match (apply, report.tasks.len()) {
-        (_, 0) => "no task was kept for that long".to_owned(),
+        (_, 0) => "no task is that old".to_owned(),
         (false, all) => format!(
             "{} would be removed for good, with --apply; nothing was changed",
             count(all, "task")

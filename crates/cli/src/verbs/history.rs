@@ -40,8 +40,8 @@ pub(super) fn run(
         let entry = target.store().pin(&target.key, &entry, pinned);
         let entry = entry.map_err(|error| target.error(error))?;
         outcome.line(match pinned {
-            true => format!("{entry} is kept whatever comes"),
-            false => format!("{entry} goes when its time comes"),
+            true => format!("{entry} is pinned, so it is never removed"),
+            false => format!("{entry} is no longer pinned, so a later prune or save may remove it"),
         });
         return Ok(outcome);
     }
@@ -104,16 +104,16 @@ pub(super) fn prune(
     let shorter = bytes.saturating_sub(dropped_log(&target).1);
     if shorter > 0 {
         outcome.note(format!(
-            "{log}: {} of what was moved out of checkpoints went",
+            "{log}: {} of dropped items were removed",
             count(shorter, "byte")
         ));
     }
     if global.json {
         outcome.json(&gone);
     } else if gone.is_empty() && shorter > 0 {
-        outcome.line("no entry is beyond these limits");
+        outcome.line("no entry exceeds these limits");
     } else if gone.is_empty() {
-        outcome.line("nothing is beyond these limits");
+        outcome.line("nothing exceeds these limits");
     } else {
         let names: Vec<String> = gone.iter().map(ToString::to_string).collect();
         outcome.line(format!("removed {}", names.join(", ")));
@@ -164,7 +164,7 @@ pub(super) fn find(target: &Target, wanted: &str) -> Result<EntryId, Failure> {
 /// The words for the task of a state that does not belong to the present one.
 pub(super) fn of_which_task(tasks_since: usize) -> String {
     match tasks_since {
-        1 => "of the task before".to_owned(),
+        1 => "of the previous task".to_owned(),
         many => format!("of the task {many} before"),
     }
 }

@@ -390,12 +390,12 @@ fn block(store: &Path, is_within: bool, format: &Format, global: &Global) -> Str
         "## Checkpoints".to_owned(),
         String::new(),
         format!(
-            "Record your work with `ckpt` as you do it, so that another agent can go on where you stop. The checkpoints are in \
-             `{place}`. Run these in the project; each is one save:"
+            "Record your work with `ckpt` as you do it, so that another agent can continue where you stop. The \
+             checkpoints are in `{place}`. Run these in the project; each is one save:"
         ),
         String::new(),
         format!(
-            "- `ckpt resume{key}`: is there one to go on with? Else `ckpt start{key} --agent YOU --plan 'STEP' 'STEP'`"
+            "- `ckpt resume{key}`: is there one to continue? If not, `ckpt start{key} --agent YOU --plan 'STEP' 'STEP'`"
         ),
     ];
     let reports = REPORTS.iter().filter(|(name, _)| operations.contains(name));
@@ -454,7 +454,7 @@ fn hooks_of(agent: Agent) -> Result<Change, Failure> {
     let path = Path::new(name);
     let present = read(path)?;
     let wrong = |why: String| {
-        let message = format!("{name}: {why}; mend it, then run this again");
+        let message = format!("{name}: {why}; correct it, then run this again");
         Failure::new(message).at(Some(path), None)
     };
     let text = present.as_deref().unwrap_or(NO_SETTINGS);
@@ -571,7 +571,7 @@ fn added(path: &Path, present: Option<&str>, text: &str) -> Change {
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     let bytes = read_file(path, 1 << 20)?;
     let text = bytes.map(String::from_utf8).transpose();
-    text.map_err(|_| Failure::new("is no UTF-8 text; save it as UTF-8").at(Some(path), None))
+    text.map_err(|_| Failure::new("is not UTF-8 text; save it as UTF-8").at(Some(path), None))
 }
 
 /// Applies a change, and never overwrites other changes of the file.

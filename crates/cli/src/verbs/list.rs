@@ -29,14 +29,12 @@ struct Entry {
 pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     if global.key.is_some() || global.slot.is_some() {
         return Err(Failure::usage(
-            "list shows all checkpoints of a store; leave --key and --slot out",
+            "list shows all checkpoints of a store; omit --key and --slot",
         ));
     }
     let store = match (store, &global.store) {
         (Some(_), Some(_)) => {
-            return Err(Failure::usage(
-                "STORE and --store are both given; leave one out",
-            ));
+            return Err(Failure::usage("STORE and --store are both given; omit one"));
         }
         (None, None) => {
             return Err(Failure::usage(

@@ -41,7 +41,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
         }
         if let Some(name) = global.given.names().next() {
             return Err(Failure::new(format!(
-                "{}: {} has no place for --{name}; leave --{name} out",
+                "{}: {} cannot record --{name}; omit --{name}",
                 target.path.display(),
                 target.format.name()
             )));
@@ -89,12 +89,12 @@ pub(super) fn reassign(
         return Ok(outcome);
     }
     match target.store().release(&target.key, fence) {
-        Ok(claim) => outcome.note(format!("the claim of {} was given back", claim.owner)),
+        Ok(claim) => outcome.note(format!("the claim of {} was released", claim.owner)),
         // The change is saved and reported; only the claim is still held.
         Err(error) => {
             let mut failure = target.error(error);
             failure.message.push_str(
-                "; the task was reassigned, and its claim was not given back: `ckpt release`",
+                "; the task was reassigned, but its claim was not released: run `ckpt release`",
             );
             outcome.fail(&failure);
         }
@@ -137,7 +137,7 @@ fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Out
     target.require_file()?;
     let mut outcome = Outcome::new();
     outcome.note(format!(
-        "{}: a checkpoint of {format} has no place for how full a context is; nothing was written",
+        "{}: a checkpoint of {format} cannot record how full a context is; nothing was written",
         target.path.display()
     ));
     heed_context(&Operation::Context { used }, &mut outcome);
@@ -174,7 +174,7 @@ pub(super) fn batch(global: &Global) -> Result<Outcome, Failure> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let number = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        at_line(Failure::new("is no UTF-8 text"), &target, number)
+        at_line(Failure::new("is not UTF-8 text"), &target, number)
     })?;
     let lines = text.lines().zip(1..);
     let lines = lines.filter(|(line, _)| !line.trim().is_empty());
@@ -205,7 +205,7 @@ const OPTIONS: [(&str, &str); 3] = [
     (" (--force)", " (\"force\": true)"),
     (
         WITH_STEP,
-        " with \"pending\", or that it is the current one with \"current\": true",
+        " with \"pending\", or set \"current\": true if it is the current one",
     ),
     (WITHOUT_CURRENT, " without \"current\""),
 ];
@@ -250,7 +250,7 @@ pub(super) fn change(
     let reported = apply(target, reports, &taken, global)?;
     for file in &reported.left_out {
         outcome.note(format!(
-            "{file} is no source file (made by a tool, by its folder or ending, or ignored by git); it is not recorded"
+            "{file} is not a source file (its folder or ending says that a tool made it, or git ignores it), so it is not recorded"
         ));
     }
     let mut lines = Vec::new();
@@ -274,7 +274,7 @@ pub(super) fn change(
             && until <= super::now(global)
         {
             outcome.warn(format!(
-                "{} is past: the task waits for no time",
+                "{} is in the past, so the task does not wait",
                 stamp(until)
             ));
         }
@@ -341,11 +341,12 @@ fn which_step(operation: &Operation, message: &str) -> Option<&'static str> {
     if message.ends_with("name the planned step that is finished") {
         return Some(WITH_STEP);
     }
-    let is_current = done.finishes_current() && message.ends_with("say what was finished");
+    let is_current =
+        done.finishes_current() && message.ends_with("name the step that was finished");
     is_current.then_some(WITHOUT_CURRENT)
 }
 
-const WITH_STEP: &str = " with --pending TEXT, or that it is the current one with --current";
+const WITH_STEP: &str = " with --pending TEXT, or use --current if it is the current one";
 const WITHOUT_CURRENT: &str = " without --current";
 
 /// What a format offers instead of an operation that it lacks.
@@ -353,10 +354,10 @@ fn instead_of(operation: &str, format: &Format) -> Option<&'static str> {
     match operation {
         "heartbeat" => Some("; each report of it shows that its agent is alive"),
         "pause" if format.operations().contains(&"block") => {
-            Some("; what is in the way is reported with `ckpt block`")
+            Some("; report a blocker with `ckpt block`")
         }
         "restart" if format.is_task() => Some(
-            "; archive the checkpoint with `ckpt archive --as aborted` and begin anew with `ckpt start`",
+            "; archive the checkpoint with `ckpt archive --as aborted` and start over with `ckpt start`",
         ),
         _ => None,
     }
@@ -427,7 +428,7 @@ fn answer(effect: &ReportEffect<'_>, inputs: &Inputs, reporter: Option<&str>) ->
         && step.note.is_none()
     {
         answer.notes.push(format!(
-            "nothing tells how far {} is; note it with: ckpt note TEXT",
+            "it is not recorded how far {} is; note it with: ckpt note TEXT",
             quoted(&step.text)
         ));
     }
@@ -480,7 +481,7 @@ fn who_has_it(
     let reporter = reporter.filter(|reporter| !same_agent(reporter, is))?;
     operation
         .is_work()
-        .then(|| format!("{reporter} reports, and the checkpoint stays that of {is}"))
+        .then(|| format!("{reporter} reports, but the checkpoint still belongs to {is}"))
 }
 
 fn words(operation: &Operation, after: &Handoff) -> String {
@@ -520,10 +521,10 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Pause { until } => format!("paused{}", until_text(*until)),
         Operation::Complete if after.status == Status::Complete => "complete".to_owned(),
         Operation::Complete => format!(
-            "reported as complete, which its other values do not say: the task is {}",
+            "reported as complete, but its other values disagree: the task is {}",
             after.status
         ),
-        Operation::Restart { because } => format!("begun anew: {because}"),
+        Operation::Restart { because } => format!("restarted: {because}"),
         Operation::SubtaskStart { id }
         | Operation::WorkstreamStart { id }
         | Operation::TaskStart { id } => item(id, "begun"),
@@ -615,8 +616,5 @@ fn gone_back(before: &Handoff, after: &Handoff) -> Option<String> {
         Some(note) => format!("; its partial work was: {note}"),
         None => String::new(),
     };
-    Some(format!(
-        "{} was put back in the plan{note}",
-        quoted(&aside.text)
-    ))
+    Some(format!("{} is back in the plan{note}", quoted(&aside.text)))
 }

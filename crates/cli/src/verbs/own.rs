@@ -32,7 +32,7 @@ pub(super) fn run(verb: &str, global: &Global) -> Result<Outcome, Failure> {
         }
         if global.key.is_some() {
             return Err(Failure::usage(format!(
-                "`ckpt {verb}` changes {file}, which needs no key; leave --key out"
+                "`ckpt {verb}` changes {file}, which has no key; omit --key"
             )));
         }
         let Some(store) = &global.store else {

@@ -191,7 +191,7 @@ pub(super) fn run(
     outcome.line(outcome_of(&recovered, target.require_file().is_ok()));
     if let Some(LostSlots { entry, slots }) = lost_slots {
         outcome.warn(format!(
-            "the newest earlier state, {entry}, has checkpoints that are not there now: {}; `ckpt history --slot SLOT` \
+            "the newest earlier state, {entry}, has checkpoints that the file now lacks: {}; `ckpt history --slot SLOT` \
              lists the states of each, `ckpt restore --slot SLOT --entry ENTRY` brings one back once its task is in the \
              file again",
             slots.join(", ")
@@ -204,12 +204,12 @@ pub(super) fn run(
         let of = written.map_or_else(String::new, |time| format!(", of {time}"));
         outcome.warn(match recovered.damage {
             Some(_) => format!(
-                "it is the newest state before the damage{of}; what was reported after it is not in it: compare \
-                 the work with it before going on"
+                "it is the newest state before the damage{of}; what was reported after it is not in it: compare the \
+                 work with it before going on"
             ),
             None => format!(
-                "it is the newest state of the history{of}; if anything was reported after it, that is not in it: \
-                 compare the work with it before going on"
+                "it is the newest state of the history{of}; any later reports are not in it: compare the work with \
+                 it before you continue"
             ),
         });
     }
@@ -228,7 +228,7 @@ pub(super) fn run(
         let more = pieces.len().saturating_sub(MOST_LISTED);
         listed.extend((more > 0).then(|| format!("and {more} more; --json lists all")));
         let text = format!(
-            "of the damaged text this could not be read, and is skipped:\n{}",
+            "these parts of the damaged text could not be read, and were skipped:\n{}",
             listed.join("\n")
         );
         outcome.warn(text);
@@ -241,8 +241,8 @@ pub(super) fn run(
     if let Some(Planned { entry, steps }) = planned {
         let steps: Vec<String> = steps.iter().map(|step| quoted(step)).collect();
         outcome.warn(format!(
-            "the newest earlier state, {entry}, plans what is not there now: {}; `ckpt diff --from {entry}` compares the \
-             two, `ckpt restore --entry {entry}` brings it back",
+            "the newest earlier state, {entry}, plans steps that the checkpoint now lacks: {}; `ckpt diff --from \
+             {entry}` compares the two, `ckpt restore --entry {entry}` brings it back",
             steps.join(", ")
         ));
     }
@@ -290,7 +290,7 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
     };
     let why = match global.formats.detect(&target.path, Some(&good)) {
         Err(_) => {
-            "what can be read of it has no member that tells its format, so that it would be no checkpoint"
+            "the part that can be read has no member that shows its format, so it would not be a checkpoint"
         }
         // For a host file only the other slots may be left.
         Ok(_) => {
@@ -305,7 +305,8 @@ fn refuse_without_format(target: &Target, global: &Global) -> Result<(), Failure
     Err(Failure::exiting(
         Exit::Refused,
         format!(
-            "{}: {why}; nothing was changed; go on with an earlier state (`ckpt recover`), or name the format with --format {}",
+            "{}: {why}; nothing was changed; continue with an earlier state (`ckpt recover`), or name the format \
+             with --format {}",
             target.path.display(),
             target.format.name()
         ),

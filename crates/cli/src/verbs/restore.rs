@@ -40,7 +40,7 @@ pub(super) fn run(
         let has_lost_its_place = error.code() == "no-such-slot";
         let mut failure = target.error(error);
         if has_lost_its_place {
-            let or = ", or put the task of this one back into the file first";
+            let or = ", or first put the task of this slot back into the file";
             failure.message.push_str(or);
         }
         failure
@@ -55,7 +55,7 @@ pub(super) fn run(
         });
     } else if saved.outcome == Wrote::Unchanged {
         outcome.line(format!(
-            "{entry} is what is there already; nothing was written"
+            "the checkpoint is the state {entry} already; nothing was written"
         ));
     } else {
         let before = match saved.previous {

@@ -123,7 +123,10 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     let goes_on = goes_on(resume.plan.decision);
     for found in resume.violations.iter().filter(|_| goes_on) {
         if [Code::BYTE_ORDER_MARK, Code::TOO_LONG].contains(&found.code) {
-            outcome.note(format!("{}; nothing is missing for it", violation(found)));
+            outcome.note(format!(
+                "{}; nothing was omitted to get there",
+                violation(found)
+            ));
         }
     }
     if goes_on {
@@ -163,7 +166,7 @@ pub(super) fn judge(
         match target.inputs_beside(None, global) {
             Ok(beside) => inputs = beside,
             Err(failure) => {
-                outcome.warn(format!("{}; nothing of it is heeded", failure.message));
+                outcome.warn(format!("{}; its members are not used", failure.message));
                 outcome.found();
             }
         }
@@ -212,8 +215,8 @@ pub(super) fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), 
         Some((by, now_in)) => Err(Failure::exiting(
             Exit::Refused,
             format!(
-                "{}: {by} took the work over in {now_in}; resume that one, and archive this one with `ckpt archive \
-                 {} --as crashed`",
+                "{}: {by} took over the work in {now_in}; resume that checkpoint, and archive this one with `ckpt \
+                 archive {} --as crashed`",
                 target.place(),
                 target.words()
             ),
@@ -345,7 +348,7 @@ fn corrupt(
     let plan = resume.map(|resume| resume.plan);
     if let Some(entry) = &recover_with {
         outcome.note(format!(
-            "the earlier state {entry} can be read: go on with it with `ckpt recover`, then resume"
+            "the earlier state {entry} can be read: continue with it (`ckpt recover`), then resume"
         ));
     }
     if global.json {

@@ -22,7 +22,7 @@ pub(super) fn run(
         schemas = schemas.only(format);
         if schemas.names().next().is_none() {
             return Err(Failure::new(format!(
-                "no JSON Schema of {format} is known to this program"
+                "this program has no JSON Schema of {format}"
             )));
         }
     }

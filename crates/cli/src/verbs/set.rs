@@ -184,7 +184,7 @@ fn parse(words: &[String], global: &Global) -> Result<(Named, Vec<Assignment>), 
     let named = Named::new(file, Access::Change, global)?;
     if words.is_empty() {
         return Err(Failure::new(format!(
-            "{}: nothing to set; add POINTER=JSON, such as '/phase=\"verification\"'",
+            "{}: no assignment was given; add POINTER=JSON, such as '/phase=\"verification\"'",
             named.shown().display()
         )));
     }
@@ -198,7 +198,7 @@ const MOST_SHOWN: usize = 80;
 fn assignment(word: &str) -> Result<Assignment, Failure> {
     let Some((pointer, value)) = word.split_once('=') else {
         return Err(Failure::new(format!(
-            "{word} is no assignment; write POINTER=JSON, such as '/phase=\"verification\"'",
+            "{word} is not an assignment; write POINTER=JSON, such as '/phase=\"verification\"'",
             word = quoted(word)
         )));
     };

@@ -68,7 +68,7 @@ fn print(staleness: &Staleness, global: &Global, outcome: &mut Outcome) {
     }
     for path in &staleness.judged().untracked {
         outcome.note(format!(
-            "{path} is not tracked: it is no source of the project, or the checkpoint itself"
+            "{path} is not tracked: it is the checkpoint itself, or not a source file of the project"
         ));
     }
     for reason in staleness.reasons() {
@@ -88,7 +88,7 @@ pub(super) fn say_how_to_restore(staleness: &Staleness, target: &Target, outcome
     });
     if let Some(entry) = later {
         outcome.note(format!(
-            "bring the later state back with: ckpt restore {} --entry {entry}",
+            "restore the later state with: ckpt restore {} --entry {entry}",
             target.words()
         ));
     }

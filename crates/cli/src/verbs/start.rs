@@ -111,7 +111,7 @@ fn refuse_unused(target: &Target, global: &Global) -> Result<(), Failure> {
     match inputs::unused(&target.format, global).next() {
         None => Ok(()),
         Some(name) => Err(Failure::new(format!(
-            "{}: a first checkpoint of {} has no place for --{name}; leave --{name} out",
+            "{}: a first checkpoint of {} cannot record --{name}; omit --{name}",
             target.path.display(),
             target.format.name()
         ))),
@@ -152,8 +152,8 @@ fn refuse_second_file(target: &Target) -> Result<(), Failure> {
             return Err(Failure::exiting(
                 Exit::Refused,
                 format!(
-                    "{}: the checkpoint of {} is in {path} already, and a second file would make two of it; go on with that \
-                     one (--store {path}), or rename it first",
+                    "{}: the checkpoint of {} is in {path} already, and a second file would be a second checkpoint \
+                     of it; continue with that one (--store {path}), or rename it first",
                     target.path.display(),
                     target.key
                 ),
@@ -187,7 +187,7 @@ fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Resu
         return Ok(());
     }
     Err(Failure::new(format!(
-        "{}: the checkpoint would have the key {own}, and --key says {key}; make them agree",
+        "{}: the checkpoint would have the key {own}, but --key says {key}; make them agree",
         target.path.display()
     )))
 }
@@ -216,8 +216,8 @@ fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     }
     resume::explain(&mut outcome, &resume.plan);
     outcome.note(format!(
-        "{}: a checkpoint is already here, and was not touched; go on from it with `ckpt resume`, \
-         or archive it first: `ckpt archive`, with `--as aborted` where it is not finished",
+        "{}: a checkpoint exists here and was not changed; continue from it with `ckpt resume`, or archive it first: \
+         `ckpt archive`, with `--as aborted` if it is not finished",
         target.place()
     ));
     outcome.found();

@@ -57,7 +57,7 @@ fn a_store_may_be_a_folder_or_a_file() {
             .starts_with("s/US-2.json: there is no checkpoint here")
     );
     let run = project.expect(2, &["show", "--store", "s/US-1.json", "--key", "other"]);
-    assert!(run.error().contains("leave --key out"), "{run:?}");
+    assert!(run.error().contains("omit --key"), "{run:?}");
     let run = project.expect(2, &["show", "s/US-1.json", "--slot", "top"]);
     assert!(
         run.error().contains("--slot is for builder-state"),
@@ -84,7 +84,10 @@ fn a_file_that_fits_no_format_needs_one_named() {
     for verb in ["show", "stale", "resume", "validate", "detect"] {
         let run = project.expect(2, &[verb, "a.json"]);
         let error = run.error();
-        assert!(error.starts_with("a.json: no checkpoint: "), "{run:?}");
+        assert!(
+            error.starts_with("a.json: not recognized as a checkpoint: "),
+            "{run:?}"
+        );
         assert!(error.contains("task, builder-state"), "{run:?}");
         assert!(error.ends_with("(--format F)"), "{run:?}");
     }
@@ -96,7 +99,7 @@ fn a_file_that_fits_no_format_needs_one_named() {
     );
     let run = project.expect(2, &["show", "a.json", "--format", "tsak"]);
     assert!(
-        run.error().contains("\"tsak\" is no known format"),
+        run.error().contains("\"tsak\" is not a known format"),
         "{run:?}"
     );
 }

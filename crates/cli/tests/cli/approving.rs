@@ -69,7 +69,7 @@ fn a_command_runs_once_after_a_person_has_approved_it() {
     assert!(
         waits
             .err
-            .contains("A person is to decide first on \"deploy\"; then look again"),
+            .contains("A person must first decide on \"deploy\"; then run `ckpt resume` again"),
         "{waits:?}"
     );
     let plan = project.expect(4, &["resume", "t.json", "--json"]).json();
@@ -146,7 +146,7 @@ fn what_is_denied_expired_or_asked_anew_does_not_run() {
     assert!(
         resume
             .err
-            .contains("Denied by Ann (\"not on a Friday\"), and not to be done"),
+            .contains("Denied by Ann (\"not on a Friday\"), so do not do it"),
         "{resume:?}"
     );
     take(&project, 4, &approve);
@@ -380,7 +380,12 @@ fn a_kill_at_any_time_runs_nothing_twice_and_nothing_that_is_not_approved() {
             });
         match again.code {
             0 => whole += 1,
-            125 if again.err.contains("nothing says whether it took place") => cut += 1,
+            125 if again
+                .err
+                .contains("it is not recorded whether it took place") =>
+            {
+                cut += 1
+            }
             _ => panic!("{again:?}"),
         }
         assert!(

@@ -49,7 +49,7 @@ fn a_corrupt_file_stays_as_it_is() {
 #[test]
 fn what_is_no_checkpoint_is_named_and_left_alone() {
     for (text, what) in [
-        ("hello", "text that is no JSON"),
+        ("hello", "text that is not JSON"),
         ("[1, 2]", "a JSON list"),
         ("[{\"id\": 1", "a JSON list"),
         ("\"x\"", "a JSON value"),
@@ -59,7 +59,7 @@ fn what_is_no_checkpoint_is_named_and_left_alone() {
         ("status: done\n", "YAML"),
         ("# Plan\n", "Markdown"),
         ("\u{1}\u{2}", "binary"),
-        ("{\"a\": 1}", "its members tell no known format"),
+        ("{\"a\": 1}", "its members match no known format"),
     ] {
         let project = Project::with("t.json", text);
         for arguments in verbs("t.json") {
@@ -68,7 +68,10 @@ fn what_is_no_checkpoint_is_named_and_left_alone() {
             }
             let run = project.expect(2, &arguments);
             let error = run.error();
-            assert!(error.starts_with("t.json: no checkpoint: "), "{run:?}");
+            assert!(
+                error.starts_with("t.json: not recognized as a checkpoint: "),
+                "{run:?}"
+            );
             assert!(error.contains(what), "{run:?}");
             assert!(!error.contains("recover"), "{run:?}");
         }

@@ -25,7 +25,7 @@ fn all_lines_are_one_change() {
         "noted: half\ndone: Made b (left the plan: Make b); 1 pending, next: Make c\nstarted: Make c\ndecided: Use C (decision 1)\nblocked: CI is down\n"
     );
     assert!(
-        run.err.starts_with("note: target/x is no source file"),
+        run.err.starts_with("note: target/x is not a source file"),
         "{run:?}"
     );
     let made: Value = serde_json::from_str(&project.read("t.json")).unwrap();
@@ -47,12 +47,12 @@ fn one_wrong_line_and_nothing_is_written() {
     let project = Project::with("t.json", TASK);
     let good = r#"{"op": "block", "text": "x"}"#;
     for (line, code, says) in [
-        ("{", 2, "is no JSON object"),
+        ("{", 2, "is not a JSON object"),
         (r#"{"text": "x"}"#, 2, "has no \"op\""),
         (
             r#"{"op": "fly"}"#,
             2,
-            "\"fly\" is no operation; the operations are `step start`, `step done`, ",
+            "\"fly\" is not an operation; the operations are `step start`, `step done`, ",
         ),
         (r#"{"op": "block"}"#, 2, "\"block\" lacks its member `text`"),
         (
@@ -84,7 +84,7 @@ fn one_wrong_line_and_nothing_is_written() {
         (
             r#"{"op": "step done", "text": "x", "pending": "Make z"}"#,
             4,
-            "\"Make z\" is no pending step",
+            "\"Make z\" is not a pending step",
         ),
     ] {
         let run = project.ckpt_given(&HERE, format!("{good}\n\n{line}\n{good}\n"));
@@ -104,7 +104,8 @@ fn an_error_of_a_line_names_the_members_that_a_line_has() {
     let project = Project::with("t.json", task);
     let unclear = r#"{"op": "step done", "text": "Make b or Make c"}"#;
     let run = project.ckpt_given(&HERE, unclear);
-    let says = r#"with "pending", or that it is the current one with "current": true; nothing was written"#;
+    let says =
+        r#"with "pending", or set "current": true if it is the current one; nothing was written"#;
     assert!(run.error().ends_with(says), "{run:?}");
     let current = r#"{"op": "step done", "text": "x", "current": true}"#;
     let run = project.ckpt_given(&HERE, current);
@@ -128,10 +129,10 @@ fn no_line_no_text_and_too_much_are_errors() {
     for (input, says) in [
         (&b""[..], "standard input has no line"),
         (b" \n\n", "standard input has no line"),
-        (b"\xff\xfe", "t.json: line 1: is no UTF-8 text"),
+        (b"\xff\xfe", "t.json: line 1: is not UTF-8 text"),
         (
             b"\n{\"op\": \"unblock\"}\n\xc3",
-            "t.json: line 3: is no UTF-8 text",
+            "t.json: line 3: is not UTF-8 text",
         ),
     ] {
         let run = project.ckpt_given(&HERE, input);

@@ -52,7 +52,7 @@ fn while_a_claim_stands_only_its_fence_opens() {
         4,
         &with(&["unblock", "--store", "t.json", "--fence", fence], &AT),
     );
-    assert!(late.error().contains("one gave the claim back"), "{late:?}");
+    assert!(late.error().contains("one released the claim"), "{late:?}");
     project.expect(0, &with(&["unblock", "--store", "t.json"], &AT));
 }
 
@@ -98,13 +98,16 @@ fn a_claim_that_ran_out_can_be_renewed_until_another_takes_the_task() {
     let late = project.expect(4, &with(&note, &at("2026-03-02T09:01:00Z")));
     assert!(
         late.error()
-            .contains("ran out at 2026-03-02T09:01:00Z; renew it"),
+            .contains("expired at 2026-03-02T09:01:00Z; renew it"),
         "{late:?}"
     );
     // With the right fence, but by another agent.
     let renew = ["claim", "t.json", "--renew", "--fence", fence.trim_end()];
     let other = project.expect(4, &[&renew[..], &["--agent", "two"]].concat());
-    assert!(other.error().contains("the claim is of one"), "{other:?}");
+    assert!(
+        other.error().contains("the claim belongs to one"),
+        "{other:?}"
+    );
     let renewed = project
         .expect(0, &with(&renew, &at("2026-03-02T09:05:00Z")))
         .out;
@@ -170,7 +173,10 @@ fn a_claim_needs_an_owner_and_a_release_a_fence() {
     project.expect(2, &["claim", "t.json", "--take-over"]);
     project.expect(2, &["release", "t.json"]);
     let unknown = project.expect(4, &["release", "t.json", "--fence", "7"]);
-    assert!(unknown.error().contains("no such claim"), "{unknown:?}");
+    assert!(
+        unknown.error().contains("no claim with this fence"),
+        "{unknown:?}"
+    );
     project.expect(2, &["claim", "t.json", "--agent", "a", "--for", "soon"]);
 }
 
@@ -212,7 +218,7 @@ fn a_refusal_names_the_options_that_go_on() {
     let run = project.expect(2, &with(&note, &AT));
     assert!(
         run.error()
-            .ends_with("taking it over (`ckpt claim --agent A --take-over`)"),
+            .ends_with("take the task over with a new claim (`ckpt claim --agent A --take-over`)"),
         "{run:?}"
     );
     project.expect(

@@ -53,14 +53,15 @@ fn the_result_goes_into_a_file_that_is_not_there() {
     let run = project.expect(0, &arguments);
     assert_eq!(
         run.out,
-        "made host.json (builder-state) from t.json (task), which stays as it is\n"
+        "made host.json (builder-state) from t.json (task), which is unchanged\n"
     );
     assert_eq!(project.names(), ["host.json", "t.json"]);
     project.expect(0, &["validate", "host.json", "--format", "builder-state"]);
     let written = project.read("host.json");
     let run = project.expect(2, &arguments);
     assert!(
-        run.error().starts_with("host.json: is there already"),
+        run.error()
+            .starts_with("host.json: exists, so it was not changed"),
         "{run:?}"
     );
     assert_eq!(project.read("host.json"), written);
@@ -99,7 +100,7 @@ fn what_cannot_be_read_is_told() {
     assert!(run.err.contains("violation: /pendingSteps/1"), "{run:?}");
     let run = project.expect(2, &["convert", "t.json", "--to", "paper"]);
     assert!(
-        run.error().contains("\"paper\" is no known format"),
+        run.error().contains("\"paper\" is not a known format"),
         "{run:?}"
     );
     let run = project.expect(2, &["convert", "none.json", "--to", "task"]);

@@ -41,9 +41,11 @@ fn a_folder_is_copied_with_its_history_and_a_second_copy_changes_nothing() {
     project.expect(0, &["step", "done", "two", "--store", "from", "--key", "A"]);
     let conflict = project.expect(5, &["copy", "from", "to", "--prefix", "A"]);
     let error = conflict.error();
-    assert!(error.contains(
-        "from/A.json: there is another checkpoint, or another state of this one, at to/A.json, "
-    ));
+    assert!(
+        error.contains(
+            "from/A.json: to/A.json has another checkpoint, or another state of this one, "
+        )
+    );
     assert!(
         error.contains("`ckpt forget --store to --key A --apply`"),
         "{error}"
@@ -124,9 +126,10 @@ fn what_is_no_checkpoint_stays_and_is_named_with_its_reason() {
     let copied = project.expect(1, &["copy", "from", "to"]);
     assert_eq!(copied.out, "copied 1 checkpoint; 0 there already\n");
     for says in [
-        "from/package.json: was not copied, no checkpoint: its members tell no known format",
-        "from/notes.json: was not copied, no checkpoint: text that is no JSON",
-        "from/hosts.json: was not copied, no checkpoint: it is a host file, whose checkpoints are copied by `ckpt copy from/hosts.json TO`",
+        "from/package.json: was not copied, not a checkpoint: its members match no known format",
+        "from/notes.json: was not copied, not a checkpoint: text that is not JSON",
+        "from/hosts.json: was not copied, not a checkpoint: it is a host file, whose checkpoints are copied by `ckpt \
+         copy from/hosts.json TO`",
     ] {
         assert!(copied.err.contains(says), "{copied:?}");
     }
@@ -168,8 +171,7 @@ fn what_is_refused_names_its_file_and_what_helps() {
     let note = ["note", "x", "--store", "sqlite:a.db", "--key", "B"];
     project.expect(0, &note);
     let differs = project.expect(5, &["copy", "sqlite:a.db", "to"]);
-    let says =
-        "sqlite:a.db (B): there is another checkpoint, or another state of this one, at to/B.json";
+    let says = "sqlite:a.db (B): to/B.json has another checkpoint, or another state of this one";
     assert!(differs.error().contains(says), "{differs:?}");
 }
 
@@ -178,7 +180,7 @@ fn a_copy_converts_nothing_and_names_the_verb_that_does() {
     let project = Project::new();
     begin(&project, "A");
     let refused = project.expect(2, &["copy", "from", "to", "--format", "agent-session"]);
-    let says = "from/A.json: is of the format task, and a copy converts nothing; leave --format out, and use `ckpt convert --to agent-session`";
+    let says = "from/A.json: has the format task, and a copy converts nothing; omit --format, and use `ckpt convert --to agent-session`";
     assert!(refused.error().contains(says), "{refused:?}");
     assert!(!project.path("to").exists());
     project.expect(0, &["copy", "from", "to", "--format", "task"]);

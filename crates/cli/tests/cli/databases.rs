@@ -314,7 +314,7 @@ fn reports_are_kept_in(task: &Task) {
     let batch = task.on(&["batch", "--agent", "two"]);
     let lines = "{\"op\": \"step done\", \"text\": \"Make b\", \"pending\": \"Make b\"}\n{\"op\": \"nope\"}\n";
     let refused = project.ckpt_given(&batch, lines);
-    let wrong = format!("{store}: line 2: \"nope\" is no operation");
+    let wrong = format!("{store}: line 2: \"nope\" is not an operation");
     assert!(
         refused.code == 2 && refused.err.contains(&wrong),
         "{refused:?}"
@@ -425,7 +425,7 @@ fn changes_work_in(task: &Task) {
     task.says(
         0,
         &["history", "--pin", "current"],
-        "2 is kept whatever comes",
+        "2 is pinned, so it is never removed",
     );
     task.says(0, &["restore", "--entry", "1"], "restored 1");
     let phase = task.says(0, &["show", "--json"], "").json();
@@ -448,7 +448,7 @@ fn changes_work_in(task: &Task) {
     // It stays in the history forever, and no recovery uses it.
     let gone = "there is no checkpoint here now; the history has states of a task that ended";
     task.says(2, &["show"], gone);
-    task.says(3, &["recover"], "are of tasks that ended before");
+    task.says(3, &["recover"], "are of earlier tasks");
     let states = task.says(0, &["history", "--json"], "").json();
     assert_eq!(
         (&states[0]["pinned"], &states[0]["tasks_since"]),
@@ -480,7 +480,7 @@ fn a_damaged_document_is_recovered() {
         assert_eq!(database.execute(sql, []).unwrap(), 1);
     };
     cut();
-    let advice = "`ckpt recover` goes on with its newest earlier state, 1";
+    let advice = "`ckpt recover` continues with its newest earlier state, 1";
     for verb in ["show", "stale", "revision", "validate", "resume", "detect"] {
         task.says(3, &[verb], advice);
     }

@@ -128,7 +128,7 @@ fn what_is_expected_and_planned_is_shown() {
     project.write("bad.json", "{}");
     let run = project.expect(2, &["status", ".", "--planned", "bad.json"]);
     assert!(
-        run.error().contains("no list of planned tasks"),
+        run.error().contains("not a list of planned tasks"),
         "{}",
         run.err
     );

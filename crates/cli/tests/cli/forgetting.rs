@@ -147,7 +147,7 @@ fn what_was_kept_for_long_enough_is_forgotten_and_nothing_else() {
         forget(0, &["--older-than", "300days", "--apply"]);
         assert!(!left("open") && left("held"));
         let none = forget(0, &["--taken-over", "1day"]);
-        assert_eq!(none.out, "no task was kept for that long\n");
+        assert_eq!(none.out, "no task is that old\n");
         if store == "c" {
             assert!(!project.path("c/deep/deep.json").exists());
             assert!(none.err.contains("c/torn.json: cannot be read"), "{none:?}");

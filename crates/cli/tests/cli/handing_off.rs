@@ -124,7 +124,7 @@ fn messages_stand_in_for_tokens_and_a_claim_ends_with_a_reassignment() {
     }
     let given = reports(0, &["reassign", "--to", "two"]);
     assert!(
-        given.err.contains("the claim of one was given back"),
+        given.err.contains("the claim of one was released"),
         "{given:?}"
     );
     reports(4, &["decide", "late"]);

@@ -98,8 +98,8 @@ fn what_cannot_be_listed_says_why() {
     for (words, says) in [
         (&["list"][..], "which store?"),
         (&["list", "missing"], "missing: "),
-        (&["list", "c", "--store", "c"], "leave one out"),
-        (&["list", "c", "--key", "US-1"], "leave --key"),
+        (&["list", "c", "--store", "c"], "omit one"),
+        (&["list", "c", "--key", "US-1"], "omit --key"),
         (&["list", "-"], "standard input"),
     ] {
         let run = project.expect(2, words);

@@ -138,7 +138,7 @@ fn what_does_not_go_with_the_state_is_refused() {
     let run = project.expect(4, &["note", "half", "--store", "t.json"]);
     assert!(
         run.error()
-            .starts_with("t.json: no step is in progress or planned"),
+            .starts_with("t.json: there is no step in progress and no planned step"),
         "{run:?}"
     );
     assert_eq!(project.read("t.json"), text);
@@ -224,7 +224,7 @@ fn a_context_warns_at_75_percent_and_stops_at_90() {
     let run = project.expect(4, &here(&["context", "--used", "0.93"]));
     let (came_back, reached) = run.err.split_once('\n').unwrap();
     assert!(
-        came_back.contains("an older state had come back"),
+        came_back.contains("an older state had replaced the newest one"),
         "{run:?}"
     );
     assert_eq!(

@@ -249,7 +249,7 @@ fn the_slots_that_a_salvage_loses_are_told_and_keep_their_history() {
     let text = project.read(HOST);
     project.write(HOST, &text[..text.find(r#""adhocQueue""#).unwrap()]);
     let recovered = project.expect(1, &["recover", HOST, "--salvage"]);
-    let lost = "has checkpoints that are not there now: adhoc:a1;";
+    let lost = "has checkpoints that the file now lacks: adhoc:a1;";
     assert!(recovered.err.contains(lost), "{recovered:?}");
     let of_lost = ["--slot", "adhoc:a1"];
     let listed = project.expect(0, &[&["history", HOST], &of_lost[..]].concat());
@@ -262,7 +262,7 @@ fn the_slots_that_a_salvage_loses_are_told_and_keep_their_history() {
     assert!(
         refused
             .error()
-            .contains("put the task of this one back into the file first"),
+            .contains("first put the task of this slot back into the file"),
         "{refused:?}"
     );
     let healed = project.read(HOST);
@@ -327,7 +327,8 @@ fn a_task_is_forgotten_only_when_that_is_applied() {
     assert_eq!(
         would,
         "would be removed for good, with --apply: the checkpoint; 1 earlier state, 1 of them pinned; the claim of \
-         secretive, whose --fence that needs; what is archived, backed up or quarantined of it; nothing was changed\n"
+         secretive, whose --fence is required; what is archived, backed up or quarantined of it; nothing was \
+         changed\n"
     );
     assert_eq!(project.names(), before);
     run(4, &["forget", "--apply"]);
@@ -436,7 +437,7 @@ fn a_task_that_is_over_does_not_come_back_unasked() {
         }
         run(&["start", "--plan", "NEW"]);
         let table = run(&["history"]).out;
-        assert!(table.contains("of the task before"), "{table}");
+        assert!(table.contains("of the previous task"), "{table}");
         let first = project.expect(2, &["diff", "c/T.json"]);
         assert!(
             first.error().contains("first state of its task"),
@@ -446,10 +447,7 @@ fn a_task_that_is_over_does_not_come_back_unasked() {
         assert!(crossing.err.contains("states of two tasks"), "{crossing:?}");
         project.write("c/T.json", "");
         let none = project.expect(3, &["recover", "c/T.json"]);
-        assert!(
-            none.error().contains("tasks that ended before"),
-            "{end}: {none:?}"
-        );
+        assert!(none.error().contains("of earlier tasks"), "{end}: {none:?}");
         let resume = project.expect(3, &["resume", "c/T.json", "--json"]).json();
         assert!(resume["recover_with"].is_null(), "{resume}");
         project.expect(0, &["recover", "c/T.json", "--fresh"]);

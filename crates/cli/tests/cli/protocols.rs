@@ -127,7 +127,7 @@ fn a_key_is_found_in_a_folder_by_the_protocols_names() {
         .write("agent_checkpoints/Secondary-C.json", TASK);
     let address = ["--store", "agent_checkpoints", "--key", "Secondary-C"];
     let run = place.project.expect(2, &[&["show"], &address[..]].concat());
-    assert!(run.error().contains("say which with --format"), "{run:?}");
+    assert!(run.error().contains("choose one with --format"), "{run:?}");
     let format = ["--format", "agent-session"];
     place
         .project
@@ -180,7 +180,7 @@ fn an_agents_day() {
     );
     assert_eq!(
         place.does(&["restart", "--because", "wrong turn", "--session", "s2"]),
-        "begun anew: wrong turn\n\
+        "restarted: wrong turn\n\
          the checkpoint before was archived as agent_checkpoints/secondary_c_aborted_1772701200.json\n"
     );
     assert_eq!(
@@ -372,7 +372,7 @@ fn a_pipelines_state_limits_how_often_a_story_is_tried_again() {
     let error = place.leaves(2, &["stage", "2", "--state", state]);
     assert!(error.contains("/quality_cycles/SHOP-12"), "{error}");
     let error = place.leaves(2, &["stage", "2", "--state", place.file]);
-    assert!(error.contains("is no state of a pipeline"), "{error}");
+    assert!(error.contains("is not the state of a pipeline"), "{error}");
     place.leaves(2, &["stage", "2", "--state", ".pipeline/none.json"]);
     write("{");
     place.leaves(3, &["stage", "2", "--state", state]);
@@ -541,7 +541,7 @@ fn a_lead_that_names_no_state_is_told_where_it_belongs() {
         );
     }
     let keyed = begin(&["--store", "p", "--key", "S-1"]);
-    assert!(keyed.error().contains("leave --key out"), "{keyed:?}");
+    assert!(keyed.error().contains("omit --key"), "{keyed:?}");
 }
 
 #[test]
@@ -604,7 +604,7 @@ fn start_begins_what_has_a_beginning() {
     );
     project.expect(0, &["validate", "agent_checkpoints/secondary_a.json"]);
     let run = project.expect(1, &[&agent[..], &key, &more].concat());
-    assert!(run.err.contains("was not touched"), "{run:?}");
+    assert!(run.err.contains("was not changed"), "{run:?}");
 
     let site = [
         "start",
@@ -633,7 +633,7 @@ fn start_begins_what_has_a_beginning() {
     project.expect(0, &whole);
     project.expect(0, &["validate", "progress/checkpoints/media-T1.json"]);
     let run = project.expect(2, &["start", "--store", "t.json", "--task", "x"]);
-    assert!(run.error().contains("leave --task out"), "{run:?}");
+    assert!(run.error().contains("omit --task"), "{run:?}");
     let place = [
         "--store",
         "s",
@@ -667,11 +667,7 @@ fn a_build_begins_with_its_plan() {
     for (more, code, says) in [
         (&[][..], 2, "--spec"),
         (&["--spec", "none.json"], 2, "no such file"),
-        (
-            &["--spec", "spec.json", "--plan", "x"],
-            2,
-            "leave --plan out",
-        ),
+        (&["--spec", "spec.json", "--plan", "x"], 2, "omit --plan"),
         (
             &["--spec", "spec.json", "--task", "PRD-008"],
             2,
@@ -680,7 +676,7 @@ fn a_build_begins_with_its_plan() {
         (
             &["--spec", "spec.json", "--task", "seven"],
             2,
-            "is no id of this protocol",
+            "is not an id of this protocol",
         ),
     ] {
         let run = project.expect(code, &[&start[..], &key, more].concat());
@@ -708,7 +704,7 @@ fn a_build_begins_with_its_plan() {
     project.expect(0, &["workstream", "start", "WS1", "--store", file]);
     project.expect(1, &[&start[..], &key, &["--spec", "spec.json"]].concat());
     let run = project.expect(2, &["start", "--store", "t.json", "--spec", "spec.json"]);
-    assert!(run.error().contains("leave --spec out"), "{run:?}");
+    assert!(run.error().contains("omit --spec"), "{run:?}");
 }
 
 #[test]
@@ -759,7 +755,7 @@ fn a_checkpoint_that_is_named_by_its_agent_stays_its_own() {
     let run = place.gives(0, &["heartbeat", "--agent", "Primary"]);
     assert!(
         run.err
-            .contains("note: Primary reports, and the checkpoint stays that of Secondary-C"),
+            .contains("note: Primary reports, but the checkpoint still belongs to Secondary-C"),
         "{run:?}"
     );
     let run = place.gives(0, &["heartbeat", "--agent", "secondary_c"]);
@@ -770,7 +766,7 @@ fn a_checkpoint_that_is_named_by_its_agent_stays_its_own() {
 fn a_build_begins_anew_in_its_file() {
     let place = Place::build();
     let said = place.does(&["restart", "--because", "the schema changed"]);
-    assert!(said.starts_with("begun anew: the schema changed"), "{said}");
+    assert!(said.starts_with("restarted: the schema changed"), "{said}");
     let made = parsed(&place.project, place.file);
     assert_eq!(made["status"], "initialized");
     assert_eq!(made["completed_workstreams"], json!([]));

@@ -82,14 +82,14 @@ fn the_json_of_validate_has_its_documented_shape() {
                 "file": "bad.json", "format": "task", "outcome": "violations", "error": null,
                 "violations": [{
                     "pointer": "/currentStep/startedAt", "code": "bad-timestamp",
-                    "message": "\"soon\" is no RFC 3339 time with a zone",
+                    "message": "\"soon\" is not an RFC 3339 time with a zone",
                 }],
             },
             {
                 "file": "cut.json", "format": "task", "outcome": "corrupt", "violations": [],
                 "error": {
                     "code": "truncated", "line": 2, "column": 8, "offset": 9,
-                    "message": "the text ends where a value belongs",
+                    "message": "the text ends where a value should be",
                 },
             },
         ])

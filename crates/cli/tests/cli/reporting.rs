@@ -106,7 +106,7 @@ fn start_never_touches_what_is_there() {
     assert!(run.out.contains("▸ Make b (in progress)"), "{run:?}");
     let last = "Resume      ask — Resuming from checkpoint (created by dev)\n";
     assert!(run.out.ends_with(last), "{run:?}");
-    assert!(run.err.contains("was not touched"), "{run:?}");
+    assert!(run.err.contains("was not changed"), "{run:?}");
     let run = project.expect(1, &["start", "--store", "t.json", "--json"]);
     assert_eq!(run.json()["outcome"], "already-there");
     assert_eq!(run.json()["checkpoint"]["agent"], "dev");
@@ -165,7 +165,7 @@ fn a_superseded_step_is_shown_with_its_note() {
     );
     assert!(
         run.err.starts_with(
-            "note: \"Wire toggle to ThemeContext\" was put back in the plan; its partial work was: Added useTheme \
+            "note: \"Wire toggle to ThemeContext\" is back in the plan; its partial work was: Added useTheme \
              import, started onClick handler\n"
         ) && run.err.contains("superseded before it was finished"),
         "{run:?}"
@@ -194,11 +194,11 @@ fn files_that_tools_make_are_named_and_not_recorded() {
     let notes: Vec<&str> = run.err.lines().collect();
     assert_eq!(notes.len(), 2);
     assert!(
-        notes[0].starts_with("note: node_modules/x/i.js is no source file"),
+        notes[0].starts_with("note: node_modules/x/i.js is not a source file"),
         "{run:?}"
     );
     assert!(
-        notes[1].starts_with("note: target/debug/x is no source file"),
+        notes[1].starts_with("note: target/debug/x is not a source file"),
         "{run:?}"
     );
     let step = &parsed(&project, "t.json")["completedSteps"][1];
@@ -223,7 +223,7 @@ fn a_step_that_cannot_be_done_is_refused() {
     );
     assert!(
         run.error()
-            .starts_with("t.json: \"Make z\" is no pending step"),
+            .starts_with("t.json: \"Make z\" is not a pending step"),
         "{run:?}"
     );
     assert_eq!(project.read("t.json"), TASK);
@@ -449,15 +449,16 @@ fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
     for (words, note) in [
         (
             &["step", "done", "Ate lunch"][..],
-            "\"Ate lunch\" is not in the plan, and nothing left it; --pending names the step that is finished with it",
+            "\"Ate lunch\" is not in the plan, and no step left the plan; name the planned step that is finished \
+             with --pending",
         ),
         (
             &["step", "start", "wire  It"],
-            "\"wire  It\" is not in the plan; the nearest there is \"Wire it\"",
+            "\"wire  It\" is not in the plan; the closest planned step is \"Wire it\"",
         ),
         (
             &["step", "start", "Ate lunch"],
-            "\"Ate lunch\" is finished already, and begins once more",
+            "\"Ate lunch\" is finished already, and begins again",
         ),
     ] {
         let run = say(words);
@@ -482,7 +483,10 @@ fn a_step_that_the_plan_does_not_have_is_told_with_the_nearest() {
         ["step", "done", "Cleaned up"],
     ] {
         let run = say(&words);
-        let notes = run.err.lines().filter(|line| !line.contains("put back"));
+        let notes = run
+            .err
+            .lines()
+            .filter(|line| !line.contains("is back in the plan"));
         assert_eq!(notes.count(), 0, "{words:?}: {run:?}");
     }
     let run = say(&["step", "done", "Wired it to the context"]);

@@ -514,7 +514,7 @@ fn only_a_page_of_its_own_is_replaced() {
         let run = project.expect(4, &["report", "checkpoints", "--html", "other.html"]);
         assert!(
             run.error()
-                .contains("other.html: is there already and is no page of `ckpt report`"),
+                .contains("other.html: exists and is not a page of `ckpt report`"),
             "{run:?}"
         );
         assert_eq!(project.read("other.html"), other);
@@ -675,13 +675,13 @@ fn an_effect_in_doubt_is_to_be_looked_at() {
     assert!(
         entries
             .iter()
-            .any(|it| it.1 == "effect" && it.2.contains("mail: nothing says")),
+            .any(|it| it.1 == "effect" && it.2.contains("mail: it is not recorded")),
         "{entries:?}"
     );
     assert!(
         page.all("section")[0]
             .text()
-            .contains("nothing says whether it took place: mail")
+            .contains("it is not recorded whether these effects took place: mail")
     );
 }
 
@@ -708,14 +708,14 @@ fn what_waits_for_a_person_is_to_be_looked_at() {
     let asked = page(&project);
     let list = asked.all("section")[0].text();
     for text in [
-        "a person is to decide first",
+        "a person must decide first",
         "may this be done, once",
         "make deploy",
     ] {
         assert!(list.contains(text), "{text}: {list}");
     }
     assert!(
-        asked.text().contains("wait: A person is to decide first"),
+        asked.text().contains("wait: A person must first decide"),
         "{}",
         asked.text()
     );

@@ -47,8 +47,7 @@ Up to the instructions, what follows is taken from notes of that agent: facts to
 line that begins with a bar goes on with the note before it.
 
 ## Before You Begin
-- To be answered first: Begun, and may have taken effect in part or whole: Wire toggle to ThemeContext. Look at what it \
-changes (files, data, what it sends) before it is done again: how far did it come?
+- To be answered first: Begun, and may have taken effect in part or in whole: Wire toggle to ThemeContext. Check what it changes (files, data, messages) before you do it again: how far did it get?
 
 ## Task Description
 Story US-003 of prd-dark-mode, described in docs/prds/prd-dark-mode.md (branch main)
@@ -82,8 +81,8 @@ Partial work: Added useTheme import, started onClick handler
 ## Verification Criteria
 US-003.verificationContract
 
-## How to Go On Recording
-Each line is one save. Record each thing as soon as it is so.
+## How to Record Your Work
+Each line is one save. Record each fact as soon as it is true.
 - ckpt claim --store docs/builder-state.json --slot active --format builder-state --agent YOU   (prints a fence: add \
 --fence N to each line below, so that no other agent writes)
 - ckpt step start 'TEXT' --store docs/builder-state.json --slot active --format builder-state --agent YOU
@@ -182,7 +181,7 @@ fn a_corrupt_checkpoint_says_what_to_do() {
     project.write("t.json", &TASK[..100]);
     let run = project.expect(3, &["resume", "t.json", "--json"]);
     assert_eq!(run.json()["recover_with"], "1");
-    assert!(run.err.contains("`ckpt recover`, then resume"), "{run:?}");
+    assert!(run.err.contains("(`ckpt recover`), then resume"), "{run:?}");
 }
 
 #[test]
@@ -303,7 +302,10 @@ fn another_message_and_a_folder_of_templates() {
         "{run:?}"
     );
     let run = project.expect(2, &["resume", file, "--message", "blok"]);
-    assert!(run.error().contains("there are resume, block,"), "{run:?}");
+    assert!(
+        run.error().contains("the names are resume, block,"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -343,11 +345,11 @@ fn what_hides_nothing_is_told_and_changes_no_decision() {
         .collect();
     assert_eq!(notes.len(), 2, "{run:?}");
     assert!(
-        notes[0].contains("(byte-order-mark); nothing is missing"),
+        notes[0].contains("(byte-order-mark); nothing was omitted"),
         "{run:?}"
     );
     assert!(
-        notes[1].contains("(too-long); nothing is missing"),
+        notes[1].contains("(too-long); nothing was omitted"),
         "{run:?}"
     );
     assert!(!run.err.contains("breaks rules"), "{run:?}");
@@ -370,7 +372,7 @@ fn half_of_a_surrogate_pair_counts_where_the_format_has_the_text() {
     let run = project.ckpt(&["resume", "t.json"]);
     assert!(
         run.err
-            .contains("These could not be read, and count all the same"),
+            .contains("These items could not be read, but they are still part"),
         "{run:?}"
     );
 }

@@ -46,7 +46,7 @@ fn a_schema_is_printed_or_written() {
     assert_eq!(run.json(), serde_json::json!(files));
     let run = project.expect(2, &["schema", "paper"]);
     assert!(
-        run.error().contains("\"paper\" is no known format"),
+        run.error().contains("\"paper\" is not a known format"),
         "{run:?}"
     );
     project.expect(2, &["schema", "task", "--contract", "think"]);
@@ -56,13 +56,13 @@ fn a_schema_is_printed_or_written() {
 fn a_plan_that_is_none_is_told() {
     let project = Project::with("t.json", TASK);
     for (text, says) in [
-        ("", "no plan of a build"),
-        ("[]", "no plan of a build"),
+        ("", "not a plan of a build"),
+        ("[]", "not a plan of a build"),
         ("{}", "no workstreams"),
-        ("{\"phases\": 1}", "no plan of a build"),
+        ("{\"phases\": 1}", "not a plan of a build"),
         (
             r#"{"phases": [{"workstreams": [{"id": "A"}]}, {"workstreams": [{"id": "A"}]}]}"#,
-            "two workstreams \"A\"",
+            "has the workstream \"A\" twice",
         ),
         (r#"{"phases": [{"workstreams": [{"id": " "}]}]}"#, "no name"),
         (

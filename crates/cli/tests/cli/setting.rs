@@ -55,7 +55,7 @@ fn one_assignment_that_cannot_be_made_undoes_all() {
         ("/nobody/x=1", "/nobody"),
         ("/phase/x=1", "a string"),
         ("/pendingSteps/9=\"x\"", "has 2 elements"),
-        ("phase=1", "no JSON pointer"),
+        ("phase=1", "is not a JSON pointer"),
         ("/=1=1", "not JSON"),
         ("=[]", "must be an object"),
         ("/phase=verification", "'/phase=\"verification\"'"),
@@ -108,7 +108,7 @@ fn an_expected_revision_that_is_gone_is_a_conflict() {
         ],
     );
     assert!(
-        run.error().starts_with("t.json: changed meanwhile"),
+        run.error().starts_with("t.json: changed in the meantime"),
         "{run:?}"
     );
     assert_eq!(project.read("t.json"), now);

@@ -156,18 +156,22 @@ fn a_wrong_line_is_named() {
         (
             "format = \"task\"\nstroe = \"x\"\n",
             2,
-            "\"stroe\" is no setting of this file",
+            "\"stroe\" is not a setting of this file",
         ),
-        ("key = \"US-1\"\n", 1, "\"key\" is no setting of this file"),
+        (
+            "key = \"US-1\"\n",
+            1,
+            "\"key\" is not a setting of this file",
+        ),
         ("\n\nstore = 3\n", 3, "store is a text in quotes"),
         ("store = \"\"\n", 1, "store is a text in quotes"),
         ("redact = \"yes\"\n", 1, "redact is true or false"),
         ("max-bytes = \"1\"\n", 1, "max-bytes is a whole number"),
         ("max-bytes = -1\n", 1, "it is a whole number"),
-        ("\nstore = checkpoints\n", 2, "mend this line"),
+        ("\nstore = checkpoints\n", 2, "correct this line"),
         ("store = \"a\"\nstore = \"b\"\n", 2, "duplicate"),
         ("late = \"soon\"\n", 1, "late: "),
-        ("[agent]\nlate = \"1h\"\n", 1, "\"agent\" is no setting"),
+        ("[agent]\nlate = \"1h\"\n", 1, "\"agent\" is not a setting"),
     ] {
         let project = Project::with("ckpt.toml", text);
         let run = project.expect(2, &["config"]);
@@ -324,7 +328,7 @@ fn a_file_that_is_named_wins() {
     }
     // Two places on the command line are still one too many.
     let two = run(&["show", "t.json", "--store", "folder"]);
-    assert!(two.err.contains("leave one out"), "{two:?}");
+    assert!(two.err.contains("omit one"), "{two:?}");
     // Without a FILE `set` changes the store.
     let variables = [("CKPT_STORE", "folder"), ("CKPT_KEY", "US-1")];
     let set = run_in(
@@ -342,7 +346,7 @@ fn a_file_that_is_named_wins() {
     // The error names the variable of a key that does not fit a file.
     let variables = [("CKPT_STORE", "t.json"), ("CKPT_KEY", "US-9")];
     let set = run_in(&project, "", &variables, &["show"]);
-    assert!(set.err.contains("leave CKPT_KEY out"), "{set:?}");
+    assert!(set.err.contains("omit CKPT_KEY"), "{set:?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_report_that_is_no_work_does_not_hide_what_changed() {
     let project = stale_task();
     let told = report(&project, &["step", "done", "p2", "--agent", "b"]);
     assert!(
-        told.contains("recorded as it is now") && told.contains("h.rs, k.rs"),
+        told.contains("recorded in its new state") && told.contains("h.rs, k.rs"),
         "{told}"
     );
     project.expect(0, &["stale", "c/T.json"]);
@@ -57,7 +57,7 @@ fn a_name_that_leads_nowhere_is_told_when_it_is_reported() {
         &project,
         &["step", "done", "p2", "--created", "tpyo.rs", "/etc/passwd"],
     );
-    assert!(told.contains("not there in . (--root): tpyo.rs"), "{told}");
+    assert!(told.contains("not found in . (--root): tpyo.rs"), "{told}");
     assert!(told.contains("outside of the project . (--root)"), "{told}");
     report(&project, &["decide", "use c"]);
     let judged = project.expect(1, &["stale", "c/T.json", "--json"]).json();

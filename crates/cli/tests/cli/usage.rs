@@ -16,7 +16,7 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec![], "--help"),
         (vec!["show"], "--store"),
         (vec!["validate"], "--store"),
-        (vec!["show", "a.json", "--store", "b.json"], "leave one out"),
+        (vec!["show", "a.json", "--store", "b.json"], "omit one"),
         (vec!["step", "start", "x"], "--store checkpoints --key"),
         (vec!["start", "--store", "folder"], "--key"),
         (vec!["show", "a.json", "--key", "k"], "--store"),
@@ -51,7 +51,7 @@ fn usage_errors_are_one_line_and_exit_2() {
         (vec!["start", "--store", "f.json", "--agent", ""], "--agent"),
         (
             vec!["set", "a.json", "/a=1", "--expect", "42"],
-            "is no revision",
+            "is not a revision",
         ),
     ] {
         let run = project.expect(2, &arguments);
@@ -207,7 +207,7 @@ fn output_that_cannot_be_written_is_an_error_that_says_what_was_done() {
         let line = line.unwrap_or_else(|| panic!("{arguments:?}: {errors}"));
         assert!(line.starts_with("ckpt: cannot write"), "{line}");
         let says = match is_change {
-            true => "the change was made all the same",
+            true => "the change was made, and only this report",
             false => "nothing was changed",
         };
         assert!(line.contains(says), "{arguments:?}: {line}");

@@ -137,7 +137,7 @@ fn a_ping_is_answered_while_a_call_waits_for_a_lock() {
 fn a_command_line_that_is_wrong_is_said_on_standard_error() {
     let (folder, store) = place();
     for (options, said) in [
-        (vec!["--format", "nope"], "is no known format"),
+        (vec!["--format", "nope"], "is not a known format"),
         (vec!["--for", "0s"], "a claim stands for some time"),
         (vec!["--fence", "1"], "unexpected argument"),
         (vec!["--log", "loud"], "invalid value"),

@@ -282,7 +282,7 @@ fn what_cannot_be_trusted_is_refused_with_the_next_step() {
             "scrambled",
             "password=wr0ng",
             "login-refused",
-            "password are right",
+            "check the user and the password",
         ),
         (
             "localhost",

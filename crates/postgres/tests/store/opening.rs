@@ -177,7 +177,7 @@ fn what_cannot_be_opened_is_named_with_the_next_step_and_without_the_password() 
         (
             format!("host={folder} user=nobody password=s3cret"),
             "login-refused",
-            "`pg_hba.conf` lets it in",
+            "`pg_hba.conf` admits it",
         ),
         (
             "postgres://me:s3cret@db.example/agents?sslmode=verify-ca".to_owned(),

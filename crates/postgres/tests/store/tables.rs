@@ -126,8 +126,8 @@ fn a_damaged_text_of_which_nothing_can_be_read_is_not_to_be_salvaged() {
     other("UPDATE states SET text = 'x' WHERE number = 2");
     let refused = store.recover(&key("a"), &RecoverOptions::new(Recovery::Newest));
     let refused = refused.unwrap_err().to_string();
-    assert!(refused.contains("of tasks that ended"), "{refused}");
-    assert!(refused.contains("go on fresh"), "{refused}");
+    assert!(refused.contains("of earlier tasks"), "{refused}");
+    assert!(refused.contains("start fresh"), "{refused}");
     assert!(!refused.contains("salvage"), "{refused}");
 }
 

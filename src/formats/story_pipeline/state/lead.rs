@@ -29,7 +29,7 @@ pub(crate) const VERBS: &[OwnVerb] = &[
     .in_group(ABOUT),
     OwnVerb::new(
         "lead record",
-        "A story's stage is at its end: move the story on by the checkpoint that its worker wrote, and say what follows\n\n\
+        "A stage of a story is at its end: move the story on, as the checkpoint of its worker says, and print what follows\n\n\
          Exit 1 when the story has to wait; nothing is changed then.",
         &[STORY],
         record,
@@ -37,7 +37,7 @@ pub(crate) const VERBS: &[OwnVerb] = &[
     .in_group(ABOUT),
     OwnVerb::new(
         "lead crashed",
-        "A story's worker crashed and cannot be resumed: it is started anew once, then the story is paused",
+        "A story's worker crashed and cannot be resumed: it is restarted once, then the story is paused",
         &[STORY],
         crashed,
     )
@@ -67,7 +67,7 @@ fn crashed(call: &VerbCall<'_>) -> Result<VerbDone> {
     change(call, |state, story| {
         let line = match state.crashed(story)? {
             AfterCrash::Respawn { name, attempt } => {
-                format!("{story}: start the worker {name} anew (start {attempt} after a crash)")
+                format!("{story}: restart the worker {name} (restart {attempt} after a crash)")
             }
             AfterCrash::Pause => format!("{story} is paused: its worker crashed again"),
         };

@@ -170,7 +170,7 @@ impl PipelineState {
         if at.and_then(StoryState::stage) != Some(stage) {
             let at = at.map_or("unknown", StoryState::as_str);
             return Err(Error::refused(format!(
-                "the checkpoint of {story} is of stage {stage}, while the pipeline has it as {at}; bring back its \
+                "the checkpoint of {story} is of stage {stage}, but the pipeline has it as {at}; restore its \
                  checkpoint of that stage and record it, or set its story_state to where the story is"
             )));
         }

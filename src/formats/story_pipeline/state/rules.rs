@@ -12,7 +12,7 @@ use crate::json::{Code, pointer};
 
 pub(super) fn inspect(state: &PipelineState, inspection: &mut Inspection<'_>) {
     if !layout::variables().any(|name| inspection.is_present(name)) {
-        let message = "none of the variables of a pipeline's state is there";
+        let message = "the object has no variable of a pipeline's state";
         inspection.report("", Code::MISSING, message);
     }
     inspection.timestamp("/last_check", state.last_check.as_ref());

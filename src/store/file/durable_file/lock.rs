@@ -169,8 +169,8 @@ impl DurableFile<'_> {
                     return Err(Error::other(
                         "twin",
                         format!(
-                            "{} is there, and differs only in upper and lower case: on many systems the two would be \
-                             one file; choose another key",
+                            "{} exists, and its name differs only in upper and lower case: on many systems the two \
+                             would be one file; choose another key",
                             other.display()
                         ),
                     )

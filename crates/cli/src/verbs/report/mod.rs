@@ -43,7 +43,7 @@ pub(super) fn run(how: &HtmlReport, global: &Global) -> Result<Outcome, Failure>
     let to_output = stdin::is_named(&how.html);
     if to_output && global.json {
         return Err(Failure::usage(
-            "--html - prints the page and --json prints JSON; leave one out",
+            "--html - prints the page and --json prints JSON; omit one",
         ));
     }
     // Refuse a file that must not be replaced before anything is read.
@@ -135,7 +135,7 @@ fn earlier_page(file: &Path) -> Result<Option<String>, Failure> {
         Some(text) => Ok(Some(text)),
         None => {
             let message = format!(
-                "{}: is there already and is no page of `ckpt report`, and was not touched; name another file with --html",
+                "{}: exists and is not a page of `ckpt report`, so it was not changed; name another file with --html",
                 file.display()
             );
             Err(Failure::exiting(Exit::Refused, message).at(Some(file), None))

@@ -298,7 +298,7 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
     let mut texts = Vec::new();
     let is_asked = awaits_approval(row, task);
     if is_asked {
-        texts.push("a person is to decide first".to_owned());
+        texts.push("a person must decide first".to_owned());
     }
     // The work for the person comes first, because the end of a long text is cut.
     if let Some(task) = task {
@@ -313,7 +313,7 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
         RowState::Corrupt { reason } | RowState::Unreadable { reason } => {
             texts.push(reason.clone());
         }
-        RowState::Missing => texts.push("it should have a checkpoint and has none".to_owned()),
+        RowState::Missing => texts.push("it should have a checkpoint but has none".to_owned()),
         _ => {}
     }
     if let Some(task) = task {
@@ -322,7 +322,9 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
         // If there is an approval, the questions include them.
         if !doubts.is_empty() && !is_asked {
             let doubts = doubts.join(", ");
-            texts.push(format!("nothing says whether it took place: {doubts}"));
+            texts.push(format!(
+                "it is not recorded whether these effects took place: {doubts}"
+            ));
         }
     }
     Shown::new(texts.join("; "))

@@ -462,7 +462,7 @@ impl Past {
                 EffectStatus::Done { .. } => "took place",
                 EffectStatus::NotDone => "did not take place",
                 EffectStatus::InProgress => "is in progress",
-                _ => "nothing says whether it took place",
+                _ => "it is not recorded whether it took place",
             };
             let text = format!("{}: {status}", effect.id);
             let by = format!("by {}", effect.by);
@@ -529,7 +529,7 @@ impl Past {
     fn add_claim(&mut self, row: &Row) {
         let Some(owner) = &row.owner else { return };
         if !owner.released && owner.until <= self.now {
-            let text = format!("the claim of {} ran out", owner.name);
+            let text = format!("the claim of {} expired", owner.name);
             self.add(Kind::Claim, owner.until, text);
         }
     }

@@ -107,7 +107,7 @@ pub(super) fn failure_of(row: &Row, failure: Failure) -> Option<Failure> {
 pub(super) fn opened(how: &Scope, global: &Global) -> Result<Vec<Opened>, Failure> {
     if global.key.is_some() || global.slot.is_some() {
         return Err(Failure::new(
-            "all checkpoints of a folder are shown; leave --key and --slot out",
+            "all checkpoints of a folder are shown; omit --key and --slot",
         ));
     }
     match (how.places.as_slice(), &global.store) {
@@ -115,9 +115,7 @@ pub(super) fn opened(how: &Scope, global: &Global) -> Result<Vec<Opened>, Failur
             "which checkpoints? Name a folder, such as `.`",
         )),
         ([], Some(store)) => Ok(vec![Opened::new(store, Access::Read, global)?]),
-        (_, Some(_)) => Err(Failure::new(
-            "DIR and --store are both given; leave one out",
-        )),
+        (_, Some(_)) => Err(Failure::new("DIR and --store are both given; omit one")),
         (places, None) => places
             .iter()
             .map(|it| Opened::new(it, Access::Read, global))

@@ -73,7 +73,7 @@ fn of_file(path: &Path, global: &Global) -> Result<Vec<Planned>, Failure> {
     }
     let elements: Vec<Element> = serde_json::from_str(&text).map_err(|error| {
         Failure::new(format!(
-            "is no list of planned tasks ({error}); it is [\"T001\", {{\"task\": \"T002\", \"agent\": \"media\"}}], \
+            "is not a list of planned tasks ({error}); write [\"T001\", {{\"task\": \"T002\", \"agent\": \"media\"}}], \
              or a line for each"
         ))
         .at(Some(path), None)

@@ -131,7 +131,7 @@ pub(in crate::verbs) fn summary(fleet: &Fleet) -> String {
     }
     if folders > 0 {
         let word = if folders == 1 { "folder" } else { "folders" };
-        text.push_str(&format!("; {folders} {word} not looked into"));
+        text.push_str(&format!("; {folders} {word} not scanned"));
     }
     text
 }

@@ -107,7 +107,7 @@ impl Notices {
             Ok(watcher) => Some(watcher),
             Err(error) => {
                 outcome.note(format!(
-                    "the system does not tell of changes ({error}); they are looked for instead"
+                    "the system does not report changes ({error}), so the folder is scanned again and again"
                 ));
                 None
             }
