@@ -206,7 +206,10 @@ fn a_process_that_beats_and_does_not_get_on_is_stuck() {
     let stuck = verdict("sitebuilder", &fresh, 7200);
     assert_eq!(stuck.as_str(), "stuck");
     assert_eq!(stuck.signal().unwrap().by, SignalKind::Progress);
-    assert!(stuck.to_string().starts_with("stuck: it beats"), "{stuck}");
+    assert!(
+        stuck.to_string().starts_with("stuck: it sends heartbeats"),
+        "{stuck}"
+    );
     // An agent that no longer beats is gone, not stuck.
     let silent = text("2026-03-02T09:20:00Z");
     assert_eq!(verdict("sitebuilder", &silent, 7200).as_str(), "stalled");

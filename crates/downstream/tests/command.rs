@@ -80,7 +80,7 @@ fn every_verb_knows_an_errand() {
         "--seconds-per-stop",
         "90",
     ];
-    assert!(run(2, &other).contains("leave --seconds-per-stop out"));
+    assert!(run(2, &other).contains("omit --seconds-per-stop"));
     run(2, &[&begin[..], &["--seconds-per-stop", "0"]].concat());
     assert!(run(0, &["start", "--help"]).contains("How long a stop takes (errand)"));
     fs::remove_file(folder.join("new.json")).unwrap();

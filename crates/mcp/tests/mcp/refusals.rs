@@ -176,7 +176,7 @@ fn input_of_another_kind_is_refused_in_words() {
         (
             "report",
             json!({ "key": "T-1", "fence": fence, "operations": [{ "op": "fly" }] }),
-            "operations[0] \"fly\" is no operation",
+            "operations[0] \"fly\" is not an operation",
         ),
         (
             "report",
