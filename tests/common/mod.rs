@@ -1,5 +1,15 @@
 //! Helpers that several test files share.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
+
+/// Declares that a test's store does not hand out these small traits.
+macro_rules! hands_out_no {
+    ($($name:ident: $small:ident),*) => {
+        $(fn $name(&self) -> Option<&dyn agent_checkpoint::store::$small> {
+            None
+        })*
+    };
+}
+pub(crate) use hands_out_no;
 
 pub(crate) mod children;
 pub(crate) mod only_swaps;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_checkpoint::store::{
-    Beside, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions, Exclusive, Heartbeat,
-    History, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
+    Beside, Capabilities, CheckpointStore, DeleteOptions, MemoryStore, Page, Put, Query, Saved,
+    Stored,
 };
 use agent_checkpoint::testkit::Place;
 use agent_checkpoint::{Key, Result};
@@ -40,10 +40,6 @@ impl CheckpointStore for OnlySwaps {
         self.store.put(key, put.with_fence(None))
     }
 
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         self.store.delete(key, &options.clone().with_fence(None))
     }
@@ -60,25 +56,7 @@ impl CheckpointStore for OnlySwaps {
         self.store.beside()
     }
 
-    fn claims(&self) -> Option<&dyn Claims> {
-        None
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        None
-    }
-
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn changes(&self) -> Option<&dyn Changes> {
-        None
-    }
+    hands_out_no!(exclusive: Exclusive, claims: Claims, history: History, recovery: Recover, heartbeat: Heartbeat, changes: Changes);
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()

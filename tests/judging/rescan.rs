@@ -14,13 +14,13 @@ use std::time::Duration;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Source};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::store::{
-    Beside, Capabilities, Changes, CheckpointStore, ClaimChange, Claims, DeleteOptions, Exclusive,
-    FileStore, Heartbeat, History, MemoryStore, Page, Put, Query, Recover, Saved, Stored,
+    Beside, Capabilities, CheckpointStore, ClaimChange, Claims, DeleteOptions, FileStore, History,
+    MemoryStore, Page, Put, Query, Saved, Stored,
 };
 use agent_checkpoint::testkit::seam::{Call, Watch, watched};
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Claim, ClaimRequest, Key, Result};
 use chrono::{DateTime, TimeDelta, Utc};
-use common::{key, task, time};
+use common::{hands_out_no, key, task, time};
 use serde_json::Value;
 
 const NOW: &str = "2026-03-02T08:05:00Z";
@@ -254,10 +254,6 @@ impl CheckpointStore for Counting {
         self.store.put(key, put)
     }
 
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         self.store.delete(key, options)
     }
@@ -293,17 +289,7 @@ impl CheckpointStore for Counting {
         self.store.history()
     }
 
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn changes(&self) -> Option<&dyn Changes> {
-        None
-    }
+    hands_out_no!(exclusive: Exclusive, recovery: Recover, heartbeat: Heartbeat, changes: Changes);
 
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()

@@ -10,13 +10,12 @@ use std::time::Duration;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::ledger::{Effect, EffectDecision, Ledger};
 use agent_checkpoint::store::{
-    Beside, BuilderStateStore, Capabilities, Changes, CheckpointStore, Claims, DeleteOptions,
-    Exclusive, FileOptions, FileStore, Heartbeat, History, LedgerLines, LedgerMark, MemoryStore,
-    Page, Put, Query, Recover, Saved, Stored,
+    Beside, BuilderStateStore, Capabilities, CheckpointStore, Claims, DeleteOptions, FileOptions,
+    FileStore, LedgerLines, LedgerMark, MemoryStore, Page, Put, Query, Saved, Stored,
 };
 use agent_checkpoint::{CheckpointStoreExt, Dropped, Fence, Key, Result, Revision};
 
-use crate::common::{EXAMPLE, key, task};
+use crate::common::{EXAMPLE, hands_out_no, key, task};
 
 /// Longer than a tick of the clock by which files are stamped.
 const TICK: Duration = Duration::from_millis(30);
@@ -39,10 +38,6 @@ impl CheckpointStore for Counting {
         self.store.put(key, put)
     }
 
-    fn exclusive(&self) -> Option<&dyn Exclusive> {
-        None
-    }
-
     fn delete(&self, key: &Key, options: &DeleteOptions) -> Result<bool> {
         self.store.delete(key, options)
     }
@@ -63,21 +58,7 @@ impl CheckpointStore for Counting {
         self.store.claims()
     }
 
-    fn history(&self) -> Option<&dyn History> {
-        None
-    }
-
-    fn recovery(&self) -> Option<&dyn Recover> {
-        None
-    }
-
-    fn heartbeat(&self) -> Option<&dyn Heartbeat> {
-        None
-    }
-
-    fn changes(&self) -> Option<&dyn Changes> {
-        None
-    }
+    hands_out_no!(exclusive: Exclusive, history: History, recovery: Recover, heartbeat: Heartbeat, changes: Changes);
 
     fn capabilities(&self) -> Capabilities {
         self.store.capabilities()

@@ -29,13 +29,7 @@ impl Task {
         let mut all = vec![Task::in_sqlite(project())];
         #[cfg(unix)]
         if cluster::is_installed() {
-            let cluster = cluster::shared();
-            let name = cluster::fresh_schema();
-            let make = format!("CREATE DATABASE {name}");
-            cluster.client().batch_execute(&make).unwrap();
-            let store = cluster
-                .address()
-                .replace("/postgres?", &format!("/{name}?"));
+            let (_, store) = cluster::shared().fresh_database();
             all.push(Task {
                 project: project(),
                 store,

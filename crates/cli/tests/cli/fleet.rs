@@ -410,13 +410,9 @@ fn a_watch_is_told_of_changes_by_the_database() {
     if !cluster::is_installed() {
         return;
     }
-    let (project, name) = (Project::new(), cluster::fresh_schema());
+    let project = Project::new();
     let cluster = cluster::shared();
-    let make = format!("CREATE DATABASE {name}");
-    cluster.client().batch_execute(&make).unwrap();
-    let store = cluster
-        .address()
-        .replace("/postgres?", &format!("/{name}?"));
+    let (name, store) = cluster.fresh_database();
     let on = ["--store", &store, "--key", "T-1"];
     project.expect(0, &[&["start", "--plan", "Make a"][..], &on].concat());
     let watch = Watch::begin(&project, &[&store, "--every", "10m"]);

@@ -474,13 +474,7 @@ fn in_databases() -> Vec<(Project, Keep)> {
     all.push((sqlite, "sqlite:c.db".to_owned(), keep));
     #[cfg(unix)]
     if cluster::is_installed() {
-        let cluster = cluster::shared();
-        let name = cluster::fresh_schema();
-        let make = format!("CREATE DATABASE {name}");
-        cluster.client().batch_execute(&make).unwrap();
-        let store = cluster
-            .address()
-            .replace("/postgres?", &format!("/{name}?"));
+        let (_, store) = cluster::shared().fresh_database();
         let at = store.clone();
         let keep: Keep = Box::new(move || {
             let mut client = postgres::Client::connect(&at, postgres::NoTls).unwrap();

@@ -128,6 +128,15 @@ impl Cluster {
         format!("postgres://postgres@/postgres?host={folder}&port={port}")
     }
 
+    /// Creates an empty database, and returns its name and its address.
+    pub(crate) fn fresh_database(&self) -> (String, String) {
+        let name = fresh_schema();
+        let create = format!("CREATE DATABASE {name}");
+        self.client().batch_execute(&create).unwrap();
+        let address = self.address().replace("/postgres?", &format!("/{name}?"));
+        (name, address)
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port
     }

@@ -122,13 +122,7 @@ fn a_store_for_reading_makes_nothing_and_writes_nothing() {
 #[test]
 fn where_there_is_no_store_only_some_ways_to_open_make_one() {
     need_server!();
-    let (name, mut client) = (fresh_schema(), shared().client());
-    client
-        .batch_execute(&format!("CREATE DATABASE {name}"))
-        .unwrap();
-    let address = shared()
-        .address()
-        .replace("/postgres?", &format!("/{name}?"));
+    let (name, address) = shared().fresh_database();
     for _ in 0..2 {
         let error = PostgresStore::open_existing(&address).unwrap_err();
         assert_eq!(error.code(), "no-store", "{error}");
