@@ -1,4 +1,4 @@
-//! What a person is asked to approve: exactly one action, used at most once.
+//! Approvals: a person approves exactly one action, which is done at most once.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::checkpoint::{Error, Result, stamp};
 use crate::is_blank;
 use crate::shown::{self, quoted};
 
-/// The longest text that a person gets to read, in bytes.
+/// The longest text that a person is given to read, in bytes.
 const MOST: usize = 2048;
 
-/// What is longer is no word, and may be cut.
+/// Longer text without a space may be cut.
 const LONGEST_WORD: usize = 512;
 
-/// An action that a person is to approve before it is done.
+/// An action that a person must approve before it is done.
 ///
-/// It is bound to the digest of the exact action: what was approved for one action is refused for any other.
+/// It is bound to the digest of the exact action: the approval of one action is refused for any other.
 ///
 /// # Examples
 ///
@@ -41,11 +41,11 @@ const LONGEST_WORD: usize = 512;
 /// let asked = recorder.ask(&pay)?;
 /// assert!(asked.is_pending(tasks.now()));
 ///
-/// // The program of a person, who needs no claim:
+/// // In the program of a person, who needs no claim:
 /// let person = tasks.ledger(&key, "desk");
 /// person.decide(&asked, &ApprovalDecision::Approved, "Ann")?;
 ///
-/// // Used up in the same step in which the payment is begun.
+/// // Consumed in the same step in which the payment begins.
 /// let effect = Effect::with_id("invoice 7")?.with_approval(pay);
 /// let EffectDecision::Do(mut guard) = recorder.effect(&effect)? else { return Ok(()) };
 /// guard.done("paid")?;
@@ -63,18 +63,18 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// How long it can be decided and used, unless another time is set: a day.
+    /// How long it can be decided and used by default: a day.
     pub const EXPIRES_IN: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// The approval of an action: any JSON, or a text. The person reads the text, or the JSON; of a long one the
-    /// first 2 KiB, with the number of bytes that follow.
+    /// The approval of an action: any JSON, or a text. The person reads the text or the JSON; of a long one at most the
+    /// first 2 KiB, and how many more bytes there are.
     ///
-    /// The id is what the action is for, within its task: an effect may have the same.
+    /// The id names the purpose of the action within its task; an effect may have the same id.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that no [effect](super::Effect::with_id) can have and for
-    /// an action that is a blank text; the code `edit` for an action that is no JSON.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that no [effect](super::Effect::with_id) can have
+    /// and for an action that is a blank text; the code `edit` for an action that is not JSON.
     pub fn new(id: impl Into<String>, action: &(impl Serialize + ?Sized)) -> Result<Approval> {
         let action = serde_json::to_value(action)
             .map_err(|error| Error::edit(format!("the action is no JSON: {error}")))?;
@@ -85,8 +85,8 @@ impl Approval {
         Approval::of(id.into(), &action, &text)
     }
 
-    /// The approval of a command with its arguments, which is not that of the same words as a text. The folder and the
-    /// environment that it runs in, and what is in the files that it names, are not part of it.
+    /// The approval of a command with its arguments. The same words as a text are another action. The approval does not
+    /// cover the working folder, the environment, or the contents of the files that the command names.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Approval {
         })
     }
 
-    /// Says why it is needed, for the person, who reads the action itself besides. It is no part of what is approved.
+    /// States why it is needed, for the person, who also reads the action. It is not part of the approved action.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Approval {
         Ok(self)
     }
 
-    /// Has it expire so long after it is asked for: then it is neither decided nor used.
+    /// Sets how long after the request it expires. An expired approval is neither decided nor used.
     pub fn with_expiry(mut self, time: Duration) -> Self {
         self.expires_in = time;
         self
@@ -149,12 +149,12 @@ impl Approval {
     }
 }
 
-/// What a person decides.
+/// The decision of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    /// It may be done, once.
+    /// The action may be done, once.
     Approved,
-    /// It must not be done. This also takes back an approval that is not used yet.
+    /// The action must not be done. This also revokes an approval that is not used yet.
     Denied {
         /// Why, for the agent; at most 2 KiB.
         because: Option<String>,
@@ -162,16 +162,16 @@ pub enum ApprovalDecision {
 }
 
 impl Ledger {
-    /// Asks for an approval. Asking again for the same action, while that is pending or approved, changes nothing: an
-    /// agent that was killed after it asked asks again. Neither is it asked anew once an effect was begun with it that took
-    /// place, or may have: the record says that it is consumed. Else what is denied, expired or consumed is asked anew, and
-    /// decided anew.
+    /// Asks for an approval. Asking again for the same action while the request is pending or approved changes nothing,
+    /// so an agent that was killed after it asked may ask again. If an effect begun with the approval took place or may
+    /// have, nothing is asked either: the returned record is consumed. Any other denied, expired or consumed request is
+    /// asked and decided anew.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) while another action stands under this id, where an effect of this id
-    /// was begun without an approval, and for a time to expire that is none or out of range; those of
-    /// [`begin`](Ledger::begin).
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if the id has another action that is open or may have been
+    /// done, if an effect of this id was begun without an approval, and if the time to expire is zero or out of range;
+    /// those of [`begin`](Ledger::begin).
     pub fn ask(&self, approval: &Approval) -> Result<ApprovalRecord> {
         self.refuse_former_task()?;
         for _ in 0..TRIES {
@@ -196,7 +196,7 @@ impl Ledger {
                     digest_begins(&approval.digest)
                 )));
             }
-            // What may have been done is not asked for.
+            // Do not ask for an action that may have been done.
             let begun = entries.find(id);
             if begun.is_some_and(|effect| effect.status != EffectStatus::NotDone) {
                 return Err(self.refused(format!(
@@ -221,17 +221,17 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Decides on what was asked, as `record` has it: what was asked anew since is not decided by this. It goes through
-    /// whoever has the task, since a person has no claim.
+    /// Decides the request that `record` describes, but not one that was asked anew since. It succeeds whichever owner
+    /// has the task, since a person has no claim.
     ///
-    /// `by` is a name and no proof: whoever can write to the store can decide in any name.
+    /// `by` is a name, not a proof: any process that can write to the store can decide in any name.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was asked anew since, is expired, was consumed already, or
-    /// was denied and is to be approved; for a name that is blank or longer than 256 bytes, and a text of more than 2 KiB.
-    /// Those of [`state`](Ledger::state), and whatever keeps the line from being written. While the claim on the key changes,
-    /// it is tried for up to about 16 s.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if the request was asked anew since, is expired or consumed,
+    /// or was denied and is now to be approved; for a name that is blank or longer than 256 bytes, and a text of more
+    /// than 2 KiB. Those of [`state`](Ledger::state), and any failure to write the line. While the claim on the key
+    /// changes, the write is retried for up to about 16 s.
     pub fn decide(
         &self,
         record: &ApprovalRecord,
@@ -277,15 +277,15 @@ impl Ledger {
         found.ok_or_else(|| self.refused(format!("the task of {} has ended", quoted(id))))
     }
 
-    /// Uses an approval up: of all that use it, in any process, one gets the record, and does what was approved. A process
-    /// that is killed before it has done that has used it up all the same. [`Effect::with_approval`](super::Effect::with_approval)
-    /// does both in one step, and the ledger then has what came of it.
+    /// Consumes an approval: of all callers, in any process, one gets the record and does the action. If its process is
+    /// killed before that, the approval is still consumed. [`Effect::with_approval`](super::Effect::with_approval) does
+    /// both in one step, and the ledger then has the outcome.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was not asked for, was asked for another action, or is
-    /// pending, denied, expired or consumed: the error says which. Those of [`begin`](Ledger::begin). After each of them the
-    /// action must not be done.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if it was not asked for, was asked for another action, or is
+    /// pending, denied, expired or consumed: the error says which. Those of [`begin`](Ledger::begin). After any error
+    /// the action must not be done.
     pub fn consume(&self, approval: &Approval) -> Result<ApprovalRecord> {
         self.refuse_former_task()?;
         for _ in 0..TRIES {
@@ -302,10 +302,10 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Refuses an effect without an approval under whose id one was asked for.
+    /// Refuses an effect without an approval if one was asked for under its id.
     pub(super) fn refuse_without_approval(&self, entries: &Entries, id: &str) -> Result<()> {
         match looked_at(entries, id, self.now()) {
-            // What was consumed by itself is for the caller to bring about.
+            // After a separate `consume` the caller does the action itself.
             Some(found) if found.status != ApprovalStatus::Consumed || found.effect.is_some() => {
                 Err(self.refused(format!(
                     "{} is {}, and this comes without its approval: begin it with that, or under another id",
@@ -317,7 +317,7 @@ impl Ledger {
         }
     }
 
-    /// The record of an approval that may be used now.
+    /// The record of the approval, if it may be used now.
     pub(super) fn approved(
         &self,
         entries: &Entries,
@@ -344,7 +344,7 @@ impl Ledger {
 }
 
 impl ApprovalRecord {
-    /// Why it may not be used.
+    /// Why it must not be used.
     fn why_not(&self) -> String {
         let (id, by, since) = (quoted(&self.id), shown::line(&self.by), stamp(self.since));
         match self.status {
@@ -370,13 +370,13 @@ impl ApprovalRecord {
     }
 }
 
-/// Whether an effect was begun with an approval, and may have taken place.
+/// Whether an effect that was begun with an approval may have taken place.
 fn may_be_done(entries: &Entries, approval: &ApprovalRecord) -> bool {
     let effect = approval.effect.as_deref().and_then(|id| entries.find(id));
     effect.is_some_and(|effect| effect.status != EffectStatus::NotDone)
 }
 
-/// The record of an id, as it is at this time.
+/// The record of an id, with its status at this time.
 fn looked_at(
     entries: &Entries,
     id: &str,
@@ -389,13 +389,13 @@ fn looked_at(
 }
 
 impl OfApproval {
-    /// A line that is about this record.
+    /// The part of a line that names this record.
     pub(super) fn of(record: &ApprovalRecord) -> OfApproval {
         OfApproval::new(&record.id, &record.round)
     }
 }
 
-/// A word of a command line: plain, or in quotes where it could be read as more than one.
+/// A word of a command line, in quotes if it could be read as more than one.
 fn shown_word(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,=".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -404,14 +404,14 @@ fn shown_word(word: &str) -> String {
     }
 }
 
-/// As much of a text as a person reads, and how much more there is.
+/// The beginning of a text for a person, and the length of the rest.
 fn beginning(text: &str) -> String {
     if text.len() <= MOST {
         return text.to_owned();
     }
     let is_boundary = |at: &usize| text.is_char_boundary(*at);
     let kept = (0..=MOST).rev().find(is_boundary).unwrap_or(0);
-    // The beginning of a secret has not the shape by which it is redacted: no word is cut that may be one.
+    // A cut secret is not recognized by redaction, so cut before a word that may be one.
     let word = text[..kept].rfind(char::is_whitespace);
     let kept = word
         .filter(|word| kept - word <= LONGEST_WORD)

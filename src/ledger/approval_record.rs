@@ -1,4 +1,4 @@
-//! The lines about approvals, and what they come to for each.
+//! The lines about approvals, and the record that they make of each.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,57 +7,57 @@ use super::Approval;
 use super::record::Line;
 use crate::checkpoint::random_name;
 
-/// An approval as the ledger has it.
+/// An approval as the ledger records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ApprovalRecord {
     /// Its identity within the task.
     pub id: String,
-    /// How it stands.
+    /// Its status.
     #[serde(flatten)]
     pub status: ApprovalStatus,
     /// The action as a person reads it.
     pub action: String,
     /// The SHA-256 digest of the action, as `sha256:` and 64 digits.
     pub digest: String,
-    /// Why it is needed, in the words of who asked.
+    /// Why it is needed, as the asking agent put it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who asked.
+    /// The name of the asking agent.
     pub asked_by: String,
-    /// When it was asked, decided or used, whichever is the latest.
+    /// When it was last asked, decided or used.
     pub since: DateTime<Utc>,
-    /// Who asked, decided or used it. A name and no proof.
+    /// Who last asked, decided or used it: a name, not a proof.
     pub by: String,
-    /// Who approved or denied it. A name and no proof.
+    /// Who approved or denied it: a name, not a proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// Why it was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// From when on it is neither decided nor used.
+    /// From this time on it is neither decided nor used.
     pub expires: DateTime<Utc>,
     /// The effect that was begun with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
-    /// Which time of asking this is: a decision counts for this one alone.
+    /// The round of asking. A decision counts only for its own round.
     pub round: String,
 }
 
-/// How an approval stands.
+/// The status of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ApprovalStatus {
-    /// It was asked for, and nobody has decided.
+    /// It was asked for and is not decided.
     Pending,
     /// It may be used, once.
     Approved,
-    /// It must not be done.
+    /// The action must not be done.
     Denied,
-    /// It was approved, and is used up.
+    /// It was approved and has been used.
     Consumed,
-    /// Its time passed before it was decided, or before it was used.
+    /// It expired before it was decided or used.
     Expired,
 }
 
@@ -99,13 +99,13 @@ impl ApprovalRecord {
         }
     }
 
-    /// Whether a person is still to decide, at this time.
+    /// Whether a person must still decide, at this time.
     #[must_use]
     pub fn is_pending(&self, now: DateTime<Utc>) -> bool {
         self.status == ApprovalStatus::Pending && now < self.expires
     }
 
-    /// Whether it can still be decided or used, as it was looked at.
+    /// Whether it can still be decided or used, according to its status.
     pub(super) fn is_open(&self) -> bool {
         matches!(
             self.status,
@@ -113,12 +113,12 @@ impl ApprovalRecord {
         )
     }
 
-    /// Whether both are of the same time of asking.
+    /// Whether both belong to the same round of asking.
     pub(super) fn is_round_of(&self, other: &ApprovalRecord) -> bool {
         self.round == other.round && self.digest == other.digest
     }
 
-    /// What is open at this time is expired once its time has passed.
+    /// Marks an open approval as expired if its time has passed.
     pub(super) fn look_at(&mut self, now: DateTime<Utc>) {
         if self.is_open() && now >= self.expires {
             self.status = ApprovalStatus::Expired;
@@ -135,23 +135,23 @@ impl ApprovalRecord {
     }
 }
 
-/// What a line says of an approval.
+/// The part of a line about an approval.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct OfApproval {
     id: String,
     round: String,
-    /// What is asked.
+    /// The request.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<Asked>,
-    /// What was decided. A text, so that one of a later version is an error that names it.
+    /// The decision, as text, so that the error for an unknown one of a later version names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<String>,
 }
 
-/// What a person is asked.
+/// The request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Asked {
@@ -216,7 +216,7 @@ fn of_approval(is: &str, at: DateTime<Utc>, by: &str, of: OfApproval) -> Line {
     line
 }
 
-/// Adds what a line says of an approval: `None` where that is nothing, `false` where it is not known.
+/// Adds the part of a line about an approval: `None` if there is none, `false` if it is unknown.
 pub(super) fn add(approvals: &mut Vec<ApprovalRecord>, line: &Line) -> Option<bool> {
     let of = line.approval.as_ref()?;
     let found = approvals.iter_mut().find(|it| it.id == of.id);
@@ -252,8 +252,8 @@ pub(super) fn add(approvals: &mut Vec<ApprovalRecord>, line: &Line) -> Option<bo
         (DECIDED, _) => return Some(false),
         _ => ApprovalStatus::Consumed,
     };
-    // What is said of an earlier round changes nothing of a later one. What was used stays so, and what was denied is not
-    // approved by a later word.
+    // A line about an earlier round does not change a later one. A consumed approval stays consumed, and a denied one
+    // cannot be approved afterwards.
     if let Some(found) = found.filter(|found| found.round == of.round) {
         let is_in_vain = match (found.status, status) {
             (ApprovalStatus::Consumed, _) => true,
@@ -269,7 +269,7 @@ pub(super) fn add(approvals: &mut Vec<ApprovalRecord>, line: &Line) -> Option<bo
     Some(true)
 }
 
-/// The beginning of a digest, for a sentence.
+/// The beginning of a digest, for a message.
 pub(super) fn digest_begins(digest: &str) -> &str {
     digest.get(.."sha256:".len() + 12).unwrap_or(digest)
 }

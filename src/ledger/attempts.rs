@@ -9,31 +9,31 @@ use super::record::{LedgerState, Line};
 use super::{Ledger, TRIES};
 use crate::checkpoint::{Claim, Fence, Handoff, Limits, ProcessId, Result, Status};
 
-/// The most characters of an error that a line has.
+/// The most characters of an error in a line.
 const LONGEST: usize = 200;
 
 /// An attempt at a task that ended without success: its agent is gone, or its work failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// When that was found.
+    /// When the failure was found.
     pub at: DateTime<Utc>,
-    /// Who found it: the owner that took the task over, or the one whose work failed.
+    /// The owner that found it: the one that took the task over, or the one whose work failed.
     pub by: String,
-    /// From whom the task was taken over; `None` where the work of an owner failed.
+    /// The owner from which the task was taken over; `None` if the work of an owner failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over: Option<String>,
-    /// What is known of the failure.
+    /// What is known about the failure.
     pub error: String,
-    /// How far the work was.
+    /// A digest of the progress.
     #[serde(skip)]
     mark: String,
-    /// The claim of who found it.
+    /// The fence of that owner.
     #[serde(skip)]
     fence: Fence,
 }
 
-/// What a line says of an attempt.
+/// The part of a line about an attempt.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tried {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,14 +43,14 @@ pub(super) struct Tried {
     error: String,
 }
 
-/// What a line says of an attempt that ended.
+/// The kind of a line about an attempt that ended.
 pub(super) const ATTEMPT: &str = "attempt";
-/// What a line says after which the count begins anew.
+/// The kind of a line that restarts the count.
 pub(super) const RESET: &str = "attempts-reset";
 
 impl LedgerState {
-    /// The attempts in a row that ended without progress, as far as the checkpoint has still made none. The last is left
-    /// out while the owner that took the task over is at work under this claim.
+    /// The consecutive attempts without progress; none if the checkpoint shows progress or an orderly stop since the
+    /// last one. The last is not included while the owner that took the task over works under this claim.
     #[must_use]
     pub fn failed_attempts(
         &self,
@@ -79,7 +79,7 @@ impl LedgerState {
             mark,
             error,
         } = tried;
-        // Progress starts the count anew.
+        // Progress restarts the count.
         self.attempts.retain(|before| before.mark == mark);
         self.attempts.push(Attempt {
             at,
@@ -93,13 +93,13 @@ impl LedgerState {
 }
 
 impl Ledger {
-    /// Counts the attempt that ended before `claim` was granted, where `before` was the last claim and the checkpoint had
-    /// this hand-off. Says whether there was one: none where `before` was given back or is renewed by `claim`, where its
-    /// agent stopped in order or its work is complete, and where its failure is counted already.
+    /// Counts the attempt that ended before `claim` was granted. `before` is the last claim, and `handoff` the hand-off
+    /// of the checkpoint. Returns whether an attempt was counted: none if `before` was released or is renewed by
+    /// `claim`, if its agent stopped in order, if the work is complete or waits, and if the failure is already counted.
     ///
     /// # Errors
     ///
-    /// Those of [`begin`](Ledger::begin). The claim is not affected by them.
+    /// Those of [`begin`](Ledger::begin). They do not affect the claim.
     pub fn count_take_over(
         &self,
         before: Option<&Claim>,
@@ -112,7 +112,7 @@ impl Ledger {
         if handoff.status == Status::Complete || is_orderly_since(handoff, before.since) {
             return Ok(false);
         }
-        // Who looks whether it may go on, and may not, has attempted nothing.
+        // An agent that found the task waiting has attempted nothing.
         if self.read()?.state.waiting(handoff, self.now()).is_some() {
             return Ok(false);
         }
@@ -129,8 +129,8 @@ impl Ledger {
         self.clone().fenced(claim.fence).count(tried, is_counted)
     }
 
-    /// Counts work that failed with this error under the claim with the fence of this ledger; of an owner without a claim
-    /// nothing is counted.
+    /// Counts work that failed with this error under the claim of this ledger's fence. Without a fence nothing is
+    /// counted.
     pub(crate) fn count_failure(&self, handoff: &Handoff, error: &str) -> Result<bool> {
         let Some(fence) = self.fence else {
             return Ok(false);
@@ -162,7 +162,7 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Starts the count of attempts anew: for whoever has mended their cause. Says whether there were some.
+    /// Restarts the count of attempts, for a caller that has fixed their cause. Returns whether there were any.
     ///
     /// # Errors
     ///
@@ -176,31 +176,31 @@ impl Ledger {
     }
 }
 
-/// Whether a claim was not given back before the next was granted.
+/// Whether a claim was not released before the next was granted.
 fn is_left(before: &Claim, claim: &Claim) -> bool {
-    // The process that was at work is still there, and claims again: its claim ran out, and its attempt did not.
+    // The same process, not this one, claims again: its claim expired, but its attempt did not end.
     let is_other =
         |process: &ProcessId| !process.is_this() && claim.process.as_ref() == Some(process);
     let is_at_it = before.owner == claim.owner && before.process.as_ref().is_some_and(is_other);
     !before.released && before.fence != claim.fence && !is_at_it
 }
 
-/// Whether an agent stopped in order since a time. The stop of an earlier one says nothing of a later one, whose own end
-/// nobody recorded. Stamps of checkpoints may have whole seconds.
+/// Whether an agent stopped in order since a time. The stop of an earlier agent is no evidence for a later one, whose
+/// own end no process recorded. Stamps of checkpoints may have whole seconds.
 fn is_orderly_since(handoff: &Handoff, since: DateTime<Utc>) -> bool {
     let stopped = handoff.updated_at.as_ref().and_then(|stamp| stamp.time());
     handoff.was_left_in_order()
         && stopped.is_none_or(|stopped| stopped.timestamp() >= since.timestamp())
 }
 
-/// How far the work is. A heartbeat, a note, a blocker, a step that begins or another wording of the plan is no progress:
-/// an agent that ends at its first step again and again may word it anew each time.
+/// A digest of the progress. A heartbeat, a note, a blocker, a begun step or a reworded plan is no progress: an agent
+/// that repeatedly fails at its first step may reword the plan each time.
 fn mark(handoff: &Handoff) -> String {
     let verified = handoff.verification.as_ref().map(|it| &it.results);
     short_digest(&json!([handoff.count_done(), handoff.phase, verified]))
 }
 
-/// What a checkpoint says of the failure of the agent that it was left by.
+/// The failure of the last agent, as its checkpoint describes it.
 fn error_of(handoff: &Handoff) -> String {
     if !handoff.blockers.is_empty() {
         return shortened(&handoff.blockers.join("; "));

@@ -1,4 +1,4 @@
-//! What is to happen once: an effect and its identity.
+//! Effects, which must happen at most once, and their identities.
 
 use serde::Serialize;
 
@@ -6,10 +6,9 @@ use super::Approval;
 use super::identity::{checked, short_digest};
 use crate::checkpoint::{Error, Result};
 
-/// Something that a task does outside of its checkpoint, and that must not happen twice: a mail, a payment, a
-/// deployment.
+/// An action of a task outside of its checkpoint that must not happen twice: a mail, a payment, a deployment.
 ///
-/// Its id is what the effect *is*: two effects of one task with the same id are one effect.
+/// Its id is its identity: two effects of one task with the same id are one effect.
 ///
 /// # Examples
 ///
@@ -34,13 +33,13 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// The effect of doing this with these arguments: `name`, and the digest of the arguments as JSON. The order of the
-    /// members of a map does not count; that of the elements of a list does, so a `HashSet`, or the present time, makes
-    /// another effect of it in each run.
+    /// The effect of an action with arguments: `name`, and the digest of the arguments as JSON. The order of the
+    /// members of a map does not count, but the order of a list does. So a `HashSet`, or the present time, makes a
+    /// different effect in each run.
     ///
     /// # Errors
     ///
-    /// Those of [`with_id`](Effect::with_id), and the code `edit` for arguments that are no JSON.
+    /// Those of [`with_id`](Effect::with_id), and the code `edit` for arguments that are not JSON.
     pub fn new(name: &str, arguments: &(impl Serialize + ?Sized)) -> Result<Effect> {
         let arguments = serde_json::to_value(arguments).map_err(|error| {
             Error::edit(format!("the arguments of an effect are no JSON: {error}"))
@@ -48,12 +47,12 @@ impl Effect {
         Effect::with_id(format!("{name} {}", short_digest(&arguments)))
     }
 
-    /// The effect with an id of the caller's, such as the key by which the service itself knows a request.
+    /// The effect with an id that the caller chooses, such as the request key of the external service.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, longer than 256 bytes, or has a
-    /// letter in it that hides or acts, such as a control character.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, longer than 256 bytes, or contains a
+    /// control character or another that [`visible`](crate::visible) escapes.
     pub fn with_id(id: impl Into<String>) -> Result<Effect> {
         Ok(Effect {
             id: checked("the id of an effect", id.into())?,
@@ -62,14 +61,14 @@ impl Effect {
         })
     }
 
-    /// Has it begin only with this approval, which is [used up](super::Ledger::consume) in the same step: a process that
-    /// is killed never leaves one without the other. What took place already, or is in doubt, needs none.
+    /// Requires this approval. Beginning the effect [consumes](super::Ledger::consume) it in the same step, so a killed
+    /// process never leaves one without the other. An effect that took place already, or is in doubt, needs none.
     pub fn with_approval(mut self, approval: Approval) -> Self {
         self.approval = Some(approval);
         self
     }
 
-    /// Says how a person or an agent finds out whether the effect took place, where that is in doubt.
+    /// Describes how a person or an agent finds out whether the effect took place, if that is in doubt.
     pub fn with_check(mut self, how: impl Into<String>) -> Self {
         self.how_to_check = Some(how.into());
         self
@@ -81,7 +80,7 @@ impl Effect {
         &self.id
     }
 
-    /// The approval with which alone it begins.
+    /// The approval that it requires, if any.
     #[must_use]
     pub fn approval(&self) -> Option<&Approval> {
         self.approval.as_ref()

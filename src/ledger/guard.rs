@@ -1,4 +1,4 @@
-//! The permission to bring about an effect, once.
+//! The permission to perform an effect once.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,11 +21,10 @@ pub(super) fn is_open(round: &str) -> bool {
     open().contains(round)
 }
 
-/// The permission to bring about an effect: that it was begun is on disk.
+/// The permission to perform an effect; its begin is on disk.
 ///
-/// Say how it ended with [`done`](EffectGuard::done) or [`not_done`](EffectGuard::not_done). A guard that is dropped
-/// before that, as by a panic, leaves the effect in doubt, and so does a process that is killed: nothing decides it
-/// silently.
+/// Record the end with [`done`](EffectGuard::done) or [`not_done`](EffectGuard::not_done). If the guard is dropped
+/// before that, for example by a panic, or the process is killed, the effect is in doubt: nothing decides it silently.
 #[must_use = "the effect is in doubt unless its end is recorded"]
 pub struct EffectGuard {
     ledger: Ledger,
@@ -44,7 +43,7 @@ impl fmt::Debug for EffectGuard {
 }
 
 impl EffectGuard {
-    /// A guard of a round that is about to be recorded.
+    /// A guard for a round that is about to be recorded.
     pub(super) fn new(ledger: Ledger, effect: &str) -> EffectGuard {
         let round = random_name();
         open().insert(round.clone());
@@ -60,26 +59,26 @@ impl EffectGuard {
         &self.round
     }
 
-    /// The round was not recorded: another was faster.
+    /// Another process was faster, so the round was not recorded.
     pub(super) fn was_not_begun(mut self) {
         self.is_ended = true;
     }
 
-    /// Records that the effect took place, and what it gave back. Where this fails it may be called again.
+    /// Records that the effect took place, with its receipt. If this fails it may be called again.
     ///
-    /// It counts whoever has the task by now: what took place is a fact.
+    /// It succeeds whichever owner has the task: what took place is a fact.
     ///
     /// # Errors
     ///
-    /// The code `receipt` for one that is no JSON. [`ErrorKind::Refused`](crate::ErrorKind::Refused) where it was
-    /// settled as not done meanwhile and begun again. Any failure to write it: then the effect is in doubt.
+    /// The code `receipt` for a value that is not JSON. [`ErrorKind::Refused`](crate::ErrorKind::Refused) if it was
+    /// begun again since, or its task has ended. Any failure to write the line: then the effect is in doubt.
     pub fn done(&mut self, receipt: &(impl Serialize + ?Sized)) -> Result<Receipt> {
         let receipt = Receipt::of(receipt)?;
         self.end(Some(receipt.clone()))?;
         Ok(receipt)
     }
 
-    /// Records that the effect did not take place for sure, so that it may be begun again.
+    /// Records that the effect certainly did not take place, so that it may be begun again.
     ///
     /// # Errors
     ///
@@ -98,7 +97,7 @@ impl EffectGuard {
 impl Drop for EffectGuard {
     fn drop(&mut self) {
         if !self.is_ended {
-            // Without this line the effect is in progress, for others, as long as this process runs.
+            // Without this line other processes see the effect in progress as long as this process runs.
             if let Err(error) = self.ledger.leave(&self.effect, &self.round) {
                 let (key, effect) = (self.ledger.key(), &self.effect);
                 tracing::warn!(%key, effect, %error, "an effect without an end stays in progress");

@@ -1,4 +1,4 @@
-//! What makes two effects, or two actions, the same: an id, and the digest of a value.
+//! The identity of effects and of actions: an id, and the digest of a value.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::checkpoint::{Error, Result, Revision};
 /// The longest id, in bytes.
 const MOST: usize = 256;
 
-/// An id of the caller's: one line of visible text.
+/// Checks a caller's id: one line of visible text.
 pub(super) fn checked(what: &str, id: String) -> Result<String> {
     let problem = match &*id {
         id if crate::is_blank(id) => "is blank",
@@ -20,20 +20,20 @@ pub(super) fn checked(what: &str, id: String) -> Result<String> {
     Err(Error::refused(format!("{what} {problem}")))
 }
 
-/// The SHA-256 digest of a value, in whatever order the members of its objects are.
+/// The SHA-256 digest of a value, independent of the order of the members of its objects.
 pub(super) fn digest(value: &Value) -> Revision {
     let mut text = String::new();
     canonical(value, &mut text);
     Revision::of(text.as_bytes())
 }
 
-/// The first half of its digits, for what is not compared by anyone else.
+/// The first half of its digits, for uses where no other program compares it.
 pub(super) fn short_digest(value: &Value) -> String {
     let digest = digest(value).to_string();
     digest.trim_start_matches("sha256:")[..32].to_owned()
 }
 
-/// Compact JSON with the members of each object by name, whatever the features of serde_json make of their order.
+/// Compact JSON with the members of each object sorted by name, whichever features serde_json has.
 fn canonical(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {

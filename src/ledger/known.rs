@@ -1,4 +1,4 @@
-//! What this process knows of the ledgers of one store, so that it reads each line once.
+//! The ledgers of one store that this process has read, so that it reads each line once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use super::record::Entries;
 use crate::checkpoint::Key;
 use crate::store::LedgerMark;
 
-/// How many ledgers are remembered. More are forgotten all at once, and are read whole when they come up again.
+/// How many ledgers are cached. At the limit all are dropped, and each is read whole when it is used again.
 const MOST: usize = 16;
 
-/// The ledgers that the views of one store have read. A clone has the same ones.
+/// The ledgers that the views of one store have read. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownLedgers(Arc<Mutex<BTreeMap<Key, KnownLedger>>>);
 
 /// A ledger as it was last read.
 #[derive(Debug)]
 pub(super) struct KnownLedger {
-    /// What the store gave for its lines.
+    /// The store's mark for its lines.
     pub(super) mark: LedgerMark,
-    /// What they come to.
+    /// Their contents.
     pub(super) entries: Arc<Entries>,
 }
 
@@ -28,7 +28,7 @@ impl KnownLedgers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out what is known, so that lines are added to it without a copy. Whoever comes meanwhile reads all of it.
+    /// Takes the entry out, to add lines without a copy. A caller that comes meanwhile reads the whole ledger.
     pub(super) fn take(&self, key: &Key) -> Option<KnownLedger> {
         self.all().remove(key)
     }

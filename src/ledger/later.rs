@@ -1,4 +1,4 @@
-//! A task that waits: for a person to decide, or for a time that its agent or a supervisor named.
+//! Tasks that wait: for a decision of a person, or for a time that the agent or a supervisor named.
 
 use std::fmt;
 
@@ -12,34 +12,34 @@ use super::{ApprovalStatus, Ledger};
 use crate::checkpoint::{Handoff, Operation, Result, Status, stamp};
 use crate::shown::quoted;
 
-/// That a task is to go on at a time, and not before.
+/// A time before which a task must not continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NotBefore {
     /// The time.
     pub until: DateTime<Utc>,
-    /// The report that said so: `rate-limit` or `pause`.
+    /// The report that named it: `rate-limit` or `pause`.
     pub report: String,
-    /// Who reported it.
+    /// The reporting agent.
     pub by: String,
     /// When it was reported.
     pub since: DateTime<Utc>,
-    /// What the checkpoint says as long as it waits.
+    /// A digest of the checkpoint while it waits.
     #[serde(skip)]
     standing: String,
 }
 
-/// What a task waits for.
+/// The reason why a task waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "for", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Waiting {
     /// A time.
     Time {
-        /// At this time it goes on.
+        /// When the task may continue.
         until: DateTime<Utc>,
     },
-    /// A person, who is to approve or deny something.
+    /// A person, who must approve or deny an action.
     Approval {
         /// The id of the approval.
         id: String,
@@ -49,7 +49,7 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Whether it is over at this time, without anything else that happens.
+    /// Whether the wait is over at this time even if nothing else happens.
     #[must_use]
     pub fn is_over(&self, now: DateTime<Utc>) -> bool {
         match self {
@@ -67,7 +67,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What a line says of it.
+/// The part of a line about it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Wait {
     until: DateTime<Utc>,
@@ -75,13 +75,13 @@ pub(super) struct Wait {
     standing: String,
 }
 
-/// What a line says; without a time nothing is waited for any more.
+/// The kind of its line. A line without a time ends the wait.
 pub(super) const NOT_BEFORE: &str = "not-before";
 
 impl LedgerState {
-    /// What the task of this checkpoint waits for: of several the one that is over last, if nothing else happens. A time
-    /// counts only while the checkpoint stands as the report left it that named the time: an agent that went on earlier has
-    /// ended the waiting.
+    /// The wait of this checkpoint's task: of several, the one that ends last if nothing else happens. A time counts
+    /// only while the checkpoint is as the report that named it left it: an agent that continued earlier has ended the
+    /// wait.
     #[must_use]
     pub fn waiting(&self, handoff: &Handoff, now: DateTime<Utc>) -> Option<Waiting> {
         if handoff.status == Status::Complete {
@@ -104,7 +104,7 @@ impl LedgerState {
         }
     }
 
-    /// Whether it is said already that the task of this checkpoint waits until this time, or for none.
+    /// Whether the ledger already records that this checkpoint's task waits until this time, or for none.
     pub(crate) fn waits_so(&self, until: Option<DateTime<Utc>>, handoff: &Handoff) -> bool {
         match (&self.not_before, until) {
             (None, None) => true,
@@ -113,7 +113,7 @@ impl LedgerState {
         }
     }
 
-    /// When the task last stopped to wait, of a wait that is over: until then its silence says nothing.
+    /// When the last finished wait of the task ended. Silence before that is no evidence.
     pub(crate) fn waited_until(
         &self,
         handoff: &Handoff,
@@ -141,8 +141,8 @@ impl LedgerState {
 }
 
 impl Ledger {
-    /// Records until when the task waits by a report that leaves its checkpoint with this hand-off; one without a time
-    /// ends what an earlier one said.
+    /// Records until when the task waits according to a report, which leaves the checkpoint with this hand-off. A
+    /// report without a time ends an earlier wait.
     ///
     /// # Errors
     ///
@@ -160,8 +160,8 @@ impl Ledger {
     }
 }
 
-/// What a checkpoint says as long as it waits. One that says why its agent stopped says so until that agent, or another,
-/// goes on; of any other it is the work itself.
+/// A text that stays the same while a checkpoint waits: the status and reason if its agent stopped in order, otherwise
+/// a digest of the work, which changes when an agent continues.
 fn standing(handoff: &Handoff) -> String {
     let (status, reason) = (handoff.status.as_str(), handoff.reason.as_deref());
     if handoff.was_left_in_order() {

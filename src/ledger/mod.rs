@@ -1,9 +1,9 @@
-//! What really happened to a task, beside what its agent says in the checkpoint: effects that no resume repeats blindly,
-//! proofs that work is done, what a person approved, until when it waits, and which attempts at it failed.
+//! The facts about a task besides the reports of its agent in the checkpoint: effects that no resume repeats blindly,
+//! proofs that work is done, approvals of a person, until when it waits, and failed attempts.
 //!
-//! A crash between an effect (a mail, a payment, a deployment) and the report of it leaves the question whether it took
-//! place. The ledger of a checkpoint has the answer, or says that there is a doubt: that an effect is begun is on disk
-//! before it is brought about, and its end afterwards.
+//! After a crash between an effect (a mail, a payment, a deployment) and its report, it is open whether the effect took
+//! place. The ledger of a checkpoint has the answer, or states the doubt: the begin of an effect is on disk before it
+//! is performed, and its end afterwards.
 //!
 //! # Example
 //!
@@ -21,7 +21,7 @@
 //! # let first = TaskCheckpoint::begin("ui-dev", ["Tell the team"], tasks.now());
 //! # let Opened::Begun(recorder) = Recorder::begin(&tasks, &Key::new("US-003")?, "ui-dev", &first)? else { return Ok(()) };
 //! let mail = Effect::new("send-mail", "team@example.com")?.with_check("look into the folder of sent mail");
-//! // Where it is in doubt, the closure finds out: `None` where it cannot.
+//! // If it is in doubt, the closure checks; `None` if it cannot find out.
 //! let decision = recorder.effect_or_check(&mail, |_| {
 //!     Some(match was_sent("team@example.com") {
 //!         Some(number) => Settlement::done(&number).ok()?,
@@ -46,16 +46,16 @@
 //!
 //! | of | made by | in a plan |
 //! |---|---|---|
-//! | a [`Proof`] of finished work: a command, how it ended, and the contents of the files that it covers | [`Recorder::prove`](crate::recorder::Recorder::prove) | one that failed or is outdated says to verify |
-//! | an [`Approval`], decided by a person and used up once, over all processes | [`Ledger::ask`], [`Ledger::decide`], [`Effect::with_approval`] | one that is pending says to wait |
-//! | a [time](LedgerState::waiting) before which the task is not to go on | [`Operation::RateLimit`](crate::Operation::RateLimit), [`Operation::Pause`](crate::Operation::Pause) | says to wait |
-//! | the [attempts](LedgerState::failed_attempts) in a row that made no progress | claims, and work that fails in a [scope](crate::recorder::Recorder::scope) | three of them refuse |
+//! | a [`Proof`] of finished work: a command, how it ended, and the contents of the files that it covers | [`Recorder::prove`](crate::recorder::Recorder::prove) | verify, if it failed or is outdated |
+//! | an [`Approval`], decided by a person and consumed once, over all processes | [`Ledger::ask`], [`Ledger::decide`], [`Effect::with_approval`] | wait, while it is pending |
+//! | a [time](LedgerState::waiting) before which the task must not continue | [`Operation::RateLimit`](crate::Operation::RateLimit), [`Operation::Pause`](crate::Operation::Pause) | wait |
+//! | the consecutive [attempts](LedgerState::failed_attempts) without progress | claims, and work that fails in a [scope](crate::recorder::Recorder::scope) | refuse, after three |
 //!
 //! # How long it lasts
 //!
-//! The ledger lies beside the checkpoint in every store and every format, and belongs to the task: it goes on over
+//! Every store has the ledger beside the checkpoint, in every format. It belongs to the task, and lasts over
 //! hand-overs, restarts, recoveries, conversions, archives of a crashed or aborted task, and copies to another store.
-//! It ends when the task is archived as complete ([`Ledger::end_with`]) or forgotten. Git does not take it along.
+//! It ends when the task is archived as complete ([`Ledger::end_with`]) or forgotten. Git does not track it.
 
 mod approval;
 mod approval_record;
@@ -104,17 +104,17 @@ use crate::checkpoint::{
 use crate::shown::quoted;
 use crate::store::CheckpointStore;
 
-/// How often a line is added anew where another was faster.
+/// How often adding a line is tried again when another process was faster.
 const TRIES: usize = 64;
 
-/// The end of the pauses between tries to record an end while the claim changes: together some 16 s, which is more than
-/// the margin that a store has for the clocks of other machines.
+/// The limit for the pauses between tries to record a fact while the claim changes. Together they take about 16 s, more
+/// than the margin of a store for the clocks of other machines.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The ledger of one task.
 ///
-/// [`Checkpoints::ledger`](crate::Checkpoints::ledger) makes one, and a [`Recorder`](crate::recorder::Recorder) has one
-/// of its own.
+/// [`Checkpoints::ledger`](crate::Checkpoints::ledger) makes one; a [`Recorder`](crate::recorder::Recorder) has its
+/// own.
 #[derive(Clone)]
 pub struct Ledger {
     store: Arc<dyn CheckpointStore>,
@@ -122,29 +122,29 @@ pub struct Ledger {
     by: String,
     fence: Option<Fence>,
     process: ProcessId,
-    /// This process, where the effects are brought about by another.
+    /// This process, if another one performs the effects.
     keeper: Option<ProcessId>,
     clock: Arc<dyn Clock>,
     known: KnownLedgers,
-    /// In a host file, the task that a guard is of: its slot may be for another by the time of the end.
+    /// In a host file, the task of a guard: its slot may have another task when the effect ends.
     task: Option<String>,
 }
 
-/// What the caller is to do about an effect.
+/// What the caller must do about an effect.
 #[derive(Debug)]
 #[must_use]
 pub enum EffectDecision {
-    /// Bring it about now, and record its end with the guard.
+    /// Perform it now, and record its end with the guard.
     Do(EffectGuard),
-    /// It took place: this is what it gave back.
+    /// It took place, with this receipt.
     AlreadyDone(Receipt),
-    /// Another is at it.
+    /// Another process performs it.
     InProgress(EffectRecord),
-    /// It was begun, and nothing says whether it took place: find out, and [settle](Ledger::settle) it.
+    /// It was begun, and its end is unknown: find out, and [settle](Ledger::settle) it.
     InDoubt(EffectRecord),
 }
 
-/// What was found out about an effect in doubt.
+/// The finding about an effect in doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// It took place.
@@ -154,11 +154,11 @@ pub enum Settlement {
 }
 
 impl Settlement {
-    /// It took place, and this is what it gave back, or what is known of that.
+    /// It took place, with this receipt, or what is known of it.
     ///
     /// # Errors
     ///
-    /// The code `receipt` for one that is no JSON.
+    /// The code `receipt` for a value that is not JSON.
     pub fn done(receipt: &(impl Serialize + ?Sized)) -> Result<Settlement> {
         Receipt::of(receipt).map(Settlement::Done)
     }
@@ -175,7 +175,7 @@ impl fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// The ledger of this key, for an owner, who is named in its lines.
+    /// The ledger of this key, for an owner, whose name is in its lines.
     #[must_use]
     pub fn new(store: Arc<dyn CheckpointStore>, key: &Key, by: impl Into<String>) -> Ledger {
         Ledger {
@@ -191,7 +191,7 @@ impl Ledger {
         }
     }
 
-    /// Shows the fence of a claim when an effect is begun or settled. Without one both are refused while the key is
+    /// Sets the fence of a claim, for beginning and settling effects. Without one, both are refused while the key is
     /// claimed.
     #[must_use]
     pub fn fenced(mut self, fence: impl Into<Option<Fence>>) -> Self {
@@ -199,7 +199,7 @@ impl Ledger {
         self
     }
 
-    /// Names the process that brings the effects about, where that is another than this one.
+    /// Names the process that performs the effects, if it is not this one.
     #[must_use]
     pub fn in_process(mut self, process: ProcessId) -> Self {
         self.process = process;
@@ -214,7 +214,7 @@ impl Ledger {
         self
     }
 
-    /// Reads only what is new to the views of the store.
+    /// Reads only lines that are new to the views of the store.
     pub(crate) fn knowing(mut self, known: &KnownLedgers) -> Self {
         self.known = known.clone();
         self
@@ -226,12 +226,11 @@ impl Ledger {
         &self.key
     }
 
-    /// All that the ledger says of the task.
+    /// The contents of the ledger.
     ///
     /// # Errors
     ///
-    /// The code `ledger` where it is damaged, and whatever keeps it from being read: then it is unknown which effects
-    /// took place.
+    /// The code `ledger` if it is damaged, and any failure to read it: then it is unknown which effects took place.
     pub fn state(&self) -> Result<LedgerState> {
         let mut state = self.read()?.state.clone();
         let now = self.now();
@@ -261,10 +260,10 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where it needs an [approval](Effect::with_approval) and has none, as for
-    /// [`consume`](Ledger::consume), and where one was asked for under its id and it comes without. Those of
-    /// [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and whatever keeps the
-    /// line from being written: then the effect must not be brought about.
+    /// [`ErrorKind::Refused`] if it lacks an [approval](Effect::with_approval) that it needs, as for
+    /// [`consume`](Ledger::consume), or comes without one that was asked for under its id. Those of
+    /// [`state`](Ledger::state). [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] as for every write, and any failure
+    /// to write the line. After an error the effect must not be performed.
     pub fn begin(&self, effect: &Effect) -> Result<EffectDecision> {
         self.refuse_former_task()?;
         let id = effect.id();
@@ -292,7 +291,7 @@ impl Ledger {
                 Ok(true) => return Ok(EffectDecision::Do(guard)),
                 Ok(false) => guard.was_not_begun(),
                 Err(error) => {
-                    // The line may be there all the same, and nobody brings the effect about.
+                    // The line may still be there, and no process performs the effect.
                     if guard.not_done().is_err() {
                         guard.was_not_begun();
                     }
@@ -303,13 +302,13 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Settles an effect that is in doubt, by what was found out about it. What was found out about this time that it
-    /// was begun says nothing about a later one.
+    /// Settles an effect in doubt with a finding about it. The finding counts only for this round: not if the effect
+    /// was begun again since.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where it was begun again since, where another is at it, and where it took place and is to
-    /// be settled as not done. Those of [`begin`](Ledger::begin).
+    /// [`ErrorKind::Refused`] if it was begun again since, if another process performs it, and if it took place and is
+    /// to be settled as not done. Those of [`begin`](Ledger::begin).
     pub fn settle(&self, effect: &EffectRecord, settlement: Settlement) -> Result<()> {
         let receipt = match settlement {
             Settlement::Done(receipt) => Some(receipt),
@@ -347,13 +346,13 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Archives the checkpoint of a complete task, of this revision and of no other, and with that ends the ledger. Where
-    /// `archive` fails or is interrupted, so that the checkpoint is still there, the effects go on. What a person has not
-    /// decided is no obstacle: a complete task needs no approval any more.
+    /// Archives the checkpoint of a complete task, at exactly this revision, and ends the ledger. If `archive` fails or
+    /// is interrupted and the checkpoint is still there, the ledger continues. A pending approval is no obstacle: a
+    /// complete task needs none.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where an effect is in doubt or in progress: settle it first. Those of `archive`, of
+    /// [`ErrorKind::Refused`] if an effect is in doubt or in progress: settle it first. Those of `archive`, of
     /// [`state`](Ledger::state) and of [`begin`](Ledger::begin).
     pub fn end_with<T, E: From<Error>>(
         &self,
@@ -385,19 +384,19 @@ impl Ledger {
             Ok(_) => self.add_behind(Ledger::latest, || Line::ended(self.now(), &self.by)),
             Err(_) => self.add_behind(Ledger::latest, || Line::goes_on(self.now(), &self.by)),
         };
-        // Without the line it shows all the same: in whether the checkpoint is there.
+        // Without this line, a read checks whether the checkpoint is there.
         if let Err(error) = ended {
             tracing::warn!(key = %self.key, %error, "what came of an archive is not in the ledger");
         }
         archived
     }
 
-    /// Adds a line, wherever the others are by then.
+    /// Adds a line after the present ones.
     fn add(&self, line: impl Fn() -> Line) -> Result<()> {
         self.add_behind(Ledger::read, line)
     }
 
-    /// The same behind what `read` gives.
+    /// The same, after the entries that `read` returns.
     fn add_behind(
         &self,
         read: impl Fn(&Ledger) -> Result<Arc<Entries>>,
@@ -415,12 +414,12 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// Takes the ledger along to another checkpoint of the same task, such as a converted one, which has none yet, or the
-    /// beginning of this one: a copy that was interrupted goes on.
+    /// Copies the ledger to another checkpoint of the same task, such as a converted one, which has no ledger yet or
+    /// the beginning of this one: an interrupted copy can be continued.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`] where the other has a ledger of its own; those of [`state`](Ledger::state) and of
+    /// [`ErrorKind::Refused`] if the other has a different ledger; those of [`state`](Ledger::state) and of
     /// [`begin`](Ledger::begin).
     pub fn copy_to(&self, other: &Ledger) -> Result<()> {
         let (all, there, task) = other.texts()?;
@@ -440,7 +439,7 @@ impl Ledger {
                 return Err(other.changed_meanwhile());
             }
         }
-        // What is approved is approved once, and the other checkpoint is there besides.
+        // An approval is for one use, but both checkpoints exist: deny it in the copy.
         let approvals = other.state()?.approvals;
         for approval in approvals.iter().filter(|approval| approval.is_open()) {
             let because = Some("its task was copied; ask anew".to_owned());
@@ -450,7 +449,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Records the end of a round: done with a receipt, else not done.
+    /// Records the end of a round: done with a receipt, otherwise not done.
     fn end(&self, id: &str, round: &str, receipt: Option<Receipt>) -> Result<()> {
         self.tell_of(id, round, |found| match (&found.status, &receipt) {
             (EffectStatus::Done { .. }, _) | (EffectStatus::NotDone, None) => None,
@@ -463,7 +462,7 @@ impl Ledger {
         })
     }
 
-    /// Records that nobody is at a round any more.
+    /// Records that the guard of a round was dropped without an end.
     fn leave(&self, id: &str, round: &str) -> Result<()> {
         self.tell_of(id, round, |found| {
             let is_open = found.status == EffectStatus::InDoubt;
@@ -481,7 +480,7 @@ impl Ledger {
         self.tell(|entries| Ok(line(self.find(entries, id, round)?)))
     }
 
-    /// Adds a fact, if there is one to add, whoever has the task by now: who goes on needs it most.
+    /// Adds a fact, if `line` gives one, whichever owner has the task: the next owner needs it most.
     fn tell(&self, line: impl Fn(&Entries) -> Result<Option<Line>>) -> Result<()> {
         let mut pause = Duration::from_millis(2);
         for _ in 0..TRIES {
@@ -495,7 +494,7 @@ impl Ledger {
             match self.of_task(&entries).append(line, &entries, fence) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                // Claimed, given back or expired since; a store may see the time otherwise for a while.
+                // The claim was made, released or expired since; the clock of a store may differ for a while.
                 Err(error)
                     if pause < LONGEST_PAUSE
                         && matches!(
@@ -512,7 +511,7 @@ impl Ledger {
         Err(self.changed_meanwhile())
     }
 
-    /// The effect, where it was last begun in this round.
+    /// The effect, if its last begin is this round.
     fn find<'e>(&self, entries: &'e Entries, id: &str, round: &str) -> Result<&'e EffectRecord> {
         let found = entries.find(id).filter(|found| found.round == round);
         found.ok_or_else(|| {
@@ -538,7 +537,7 @@ impl Ledger {
         record.look_at(self.fence, claim, self.now());
     }
 
-    /// What the ledger says, with an archive that was interrupted.
+    /// The entries, after the outcome of an interrupted archive.
     fn read(&self) -> Result<Arc<Entries>> {
         let mut entries = self.latest()?;
         if let Some(document) = &entries.ending
@@ -549,7 +548,7 @@ impl Ledger {
         Ok(entries)
     }
 
-    /// What its lines come to. Those that are known are not read again.
+    /// The entries of its lines. Known lines are not read again.
     fn latest(&self) -> Result<Arc<Entries>> {
         let task = self.task()?;
         let known = self.known.take(&self.key);
@@ -574,8 +573,8 @@ impl Ledger {
         Ok(entries)
     }
 
-    /// Whether an archive of this document that was interrupted took place: nothing is there, or another task is. What is
-    /// in doubt is not forgotten.
+    /// Whether an interrupted archive of this document took place: the key has no document, or one of a later task. If
+    /// that is uncertain, the ledger continues.
     fn is_archived(&self, document: &str) -> Result<bool> {
         let (Some(there), history) = (self.store.load(&self.key)?, self.store.history()) else {
             return Ok(true);
@@ -594,8 +593,8 @@ impl Ledger {
         Ok(newest.is_some_and(|state| state.tasks_since > 0))
     }
 
-    /// How many lines there are, those of the task, and which task that is in the slot of a host file: only there one
-    /// follows the other without an archive between them.
+    /// The number of all lines, the lines of the task, and the task if it is in the slot of a host file: only in a slot
+    /// may one task follow another without an archive.
     fn texts(&self) -> Result<(usize, Vec<Line>, Option<String>)> {
         let read = || {
             let texts = self.store.beside().ledger(&self.key)?;
@@ -606,7 +605,7 @@ impl Ledger {
         read().map_err(|error: Error| error.with_key(&self.key))
     }
 
-    /// Refuses what would be done for a task whose slot is for another by now.
+    /// Refuses to act for a task whose slot has another task now.
     fn refuse_former_task(&self) -> Result<()> {
         if !self.store.capabilities().embedded {
             return Ok(());
@@ -624,7 +623,7 @@ impl Ledger {
         Ok(stored.and_then(|stored| stored.context.task))
     }
 
-    /// The same, of the task of these lines whatever its slot is for by then.
+    /// The same ledger for the task of these entries, even if its slot has another one by now.
     fn of_task(&self, entries: &Entries) -> Ledger {
         Ledger {
             task: entries.task.clone(),
@@ -632,7 +631,7 @@ impl Ledger {
         }
     }
 
-    /// Adds a line of the task behind these.
+    /// Adds a line of the task after these entries.
     fn append(&self, line: Line, entries: &Entries, fence: Option<Fence>) -> Result<bool> {
         self.append_at(line.behind(entries), entries.lines, fence)
     }
@@ -665,7 +664,7 @@ impl Ledger {
     }
 }
 
-/// What the ledger under a key says, whose document is there; `task` is that of its slot in a host file.
+/// The contents of the ledger of a key that has a document; `task` is the one in its slot of a host file.
 pub(crate) fn state_of(
     store: &dyn CheckpointStore,
     key: &Key,

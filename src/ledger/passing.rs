@@ -1,4 +1,4 @@
-//! The output of a command: passed on as it comes, and kept.
+//! The output of a command, passed on as it arrives and partly recorded.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,9 +12,9 @@ use super::OutputTail;
 /// open forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The part of a stream that is kept.
+/// The recorded part of a stream.
 pub trait Keep: Clone + Send + 'static {
-    /// Keeps what it needs of these bytes.
+    /// Adds these bytes, as far as it needs them.
     fn keep(&mut self, bytes: &[u8]);
 }
 
@@ -24,8 +24,8 @@ impl Keep for OutputTail {
     }
 }
 
-/// A stream of a command that is being passed on, for a way of one's own to run the command of a
-/// [proof](crate::recorder::Recorder::prove_by).
+/// A stream of a command that is being passed on, for callers that run the command of a
+/// [proof](crate::recorder::Recorder::prove_by) themselves.
 #[derive(Debug)]
 pub struct Passing<K> {
     kept: Arc<Mutex<K>>,
@@ -33,7 +33,7 @@ pub struct Passing<K> {
 }
 
 impl<K: Keep> Passing<K> {
-    /// Passes on a stream in a separate thread. Several streams may be kept together.
+    /// Passes on a stream in a separate thread. Several streams may share a record.
     pub fn on(
         from: Option<impl Read + Send + 'static>,
         mut to: impl Write + Send + 'static,
@@ -65,7 +65,7 @@ impl<K: Keep> Passing<K> {
         }
     }
 
-    /// The output until the command ended, or shortly after. Output of what it left in the background is not waited for.
+    /// The output until the command ended, or shortly after. It does not wait for background processes.
     #[must_use]
     pub fn end(self) -> K {
         let _still_open = self.ended.recv_timeout(PATIENCE);

@@ -1,4 +1,4 @@
-//! What a command showed of finished work, as the ledger has it.
+//! The result of a command about finished work, as the ledger records it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::redaction::Redaction;
 use crate::shown;
 use crate::staleness::{Covered, CoveredChange};
 
-/// How many bytes of its output are kept of a command.
+/// How many bytes of a command's output are recorded.
 const MOST_OUTPUT: usize = 8 * 1024;
 
-/// How many bytes before them are looked at: a secret of no more than these is whole where it is redacted, and no rest of it
-/// is kept.
+/// How many bytes before them are read: a secret of at most this length is complete when it is redacted, so that no
+/// rest of it is recorded.
 const MARGIN: usize = 8 * 1024;
 
-/// What a command showed of pieces of work, the last time that it was run for them.
+/// The result of the last run of a command for pieces of work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ProofRecord {
@@ -30,21 +30,21 @@ pub struct ProofRecord {
     pub of: Vec<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The files and folders that were named as what it covers; none where it covers the files that the checkpoint names.
+    /// The inputs that were named: files and folders; empty if it covers the files that the checkpoint names.
     pub inputs: Vec<String>,
     /// How it ended.
     pub end: ProofEnd,
-    /// When it was begun: it covers the files as they were then.
+    /// When it began. It covers the files as they were then.
     pub began: DateTime<Utc>,
     /// How long it ran.
     pub milliseconds: u64,
-    /// The end of what it wrote.
+    /// The end of its output.
     pub output: OutputTail,
     /// When it was recorded.
     pub at: DateTime<Utc>,
-    /// Who recorded it.
+    /// The owner that recorded it.
     pub by: String,
-    /// That of its line.
+    /// The name of its line.
     #[serde(skip)]
     name: String,
     #[serde(skip)]
@@ -56,24 +56,24 @@ pub struct ProofRecord {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ProofEnd {
-    /// By itself, with this exit code: 0 proves, any other does not.
+    /// It exited with this code: 0 proves the work, any other does not.
     Exit(i32),
-    /// By this signal, which proves nothing.
+    /// It was ended by this signal, which proves nothing.
     Signal(i32),
 }
 
-/// The last 8 KiB of what a command wrote to both of its outputs, as text without [secrets](crate::Redaction::secrets).
+/// The last 8 KiB that a command wrote to both of its outputs, as text without [secrets](crate::Redaction::secrets).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputTail {
     bytes: VecDeque<u8>,
     all: u64,
 }
 
-/// An [`OutputTail`] as it is written.
+/// An [`OutputTail`] in its stored form.
 #[derive(Serialize, Deserialize)]
 struct TailText {
     text: String,
-    /// How many bytes came before.
+    /// How many bytes were before it.
     #[serde(default)]
     omitted: u64,
 }
@@ -85,7 +85,7 @@ pub(crate) struct EndedProof {
     covered: Arc<Covered>,
 }
 
-/// What a line of the ledger has of a proof.
+/// A proof in a line of the ledger.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredProof {
     #[serde(flatten)]
@@ -93,21 +93,21 @@ pub(super) struct StoredProof {
     /// The files that it covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     covered: Option<Covered>,
-    /// The same, where that is shorter.
+    /// The same as a difference, if that is shorter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     differs: Option<Differs>,
 }
 
-/// The files that a proof covers, as they differ from those of an earlier one that counts when it is recorded.
+/// The files that a proof covers, as a difference from an earlier proof that is current when this one is recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Differs {
-    /// The name of the line of that.
+    /// The name of the earlier proof's line.
     from: String,
     #[serde(flatten)]
     by: CoveredChange,
 }
 
-/// What a command showed.
+/// The result of a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
@@ -122,7 +122,7 @@ struct Shown {
 }
 
 impl ProofRecord {
-    /// Whether the command showed what it was to show.
+    /// Whether the command proved the work.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.end == ProofEnd::Exit(0)
@@ -138,7 +138,7 @@ impl ProofRecord {
         &self.covered
     }
 
-    /// Whether it covers nothing, so that no change shows that it is outdated.
+    /// Whether it covers nothing, so that it never becomes outdated.
     #[must_use]
     pub fn covers_nothing(&self) -> bool {
         self.covered.is_nothing()
@@ -158,7 +158,7 @@ impl ProofRecord {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the other is of the same command over the same inputs: then one run counts for both.
+    /// Whether the other has the same command and inputs: then one run counts for both.
     fn is_the_same_run(&self, other: &ProofRecord) -> bool {
         self.command == other.command && self.inputs == other.inputs
     }
@@ -186,7 +186,7 @@ impl EndedProof {
         }
     }
 
-    /// As a line has it behind these proofs: a list of files that was written before is not written again.
+    /// Its form in a line after these proofs: a list of files that was written before is not repeated.
     fn stored(&self, known: &[ProofRecord]) -> StoredProof {
         let named = known.iter().filter(|known| !known.name.is_empty());
         let changes = named.map(|known| (known, self.covered.change_from(&known.covered)));
@@ -228,8 +228,8 @@ impl Shown {
 }
 
 impl StoredProof {
-    /// Adds it to what is known: it takes the place of each earlier proof of its work, and counts for all that the same
-    /// command over the same inputs was to show. `None` where it differs from one that is not there.
+    /// Adds it to the proofs. It replaces each earlier proof of its work, and counts for all work of proofs with the
+    /// same command and inputs. `None` if it is a difference from a missing proof.
     #[must_use]
     pub(super) fn add_to(
         self,
@@ -280,7 +280,7 @@ impl Ledger {
 }
 
 impl OutputTail {
-    /// Adds what a command wrote next.
+    /// Adds the next output of the command.
     pub fn add(&mut self, bytes: &[u8]) {
         self.all += bytes.len() as u64;
         let most = MOST_OUTPUT + MARGIN;
@@ -290,13 +290,13 @@ impl OutputTail {
         self.bytes.extend(kept);
     }
 
-    /// The text, no letter cut; what is no UTF-8 in it is replaced, and secrets are redacted.
+    /// The text. No character is cut, bytes that are not UTF-8 are replaced, and secrets are redacted.
     #[must_use]
     pub fn text(&self) -> String {
         self.text_and_omitted().0
     }
 
-    /// How many bytes of the output came before the text.
+    /// How many bytes of the output were before the text.
     #[must_use]
     pub fn omitted(&self) -> u64 {
         self.text_and_omitted().1
@@ -306,7 +306,7 @@ impl OutputTail {
         let bytes: Vec<u8> = self.bytes.iter().copied().skip(self.cut()).collect();
         let before = self.all - bytes.len() as u64;
         let text = String::from_utf8_lossy(&bytes);
-        // Before it is cut: the rest of a secret is not seen to be one.
+        // Redact before the cut: the rest of a secret is not recognized.
         let mut text = Redaction::secrets()
             .redact("", &text)
             .unwrap_or_else(|| text.into_owned());
@@ -317,7 +317,7 @@ impl OutputTail {
         (text, before + cut as u64)
     }
 
-    /// How many bytes at the beginning are the rest of a letter whose beginning is not kept.
+    /// How many bytes at the beginning belong to a character whose first byte was dropped.
     fn cut(&self) -> usize {
         if self.all == self.bytes.len() as u64 {
             return 0;

@@ -1,4 +1,4 @@
-//! Which finished work is proven, judged by the files as they are now.
+//! The proofs of finished work, judged by the present files.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,11 +13,10 @@ use crate::staleness::{TrackedFile, Tracking};
 /// The most files that a sentence names.
 const MOST_NAMED: usize = 3;
 
-/// How the results of verification that are met are spelled by the protocols.
+/// How the protocols spell a passed result of a verification.
 const MET: [&str; 3] = ["passed", "pass", "met"];
 
-/// The finished steps, criteria and gates of a task, and all others of which there is a proof, each with what its proof is
-/// worth now.
+/// The finished steps, criteria and gates of a task, and all others with a proof, each with the state of its proof.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[must_use]
 #[serde(transparent)]
@@ -31,11 +30,11 @@ pub struct Proofs {
 pub struct ProvenItem {
     /// Its text, name or id.
     pub item: String,
-    /// Whether it is a criterion or a gate, and no step.
+    /// Whether it is a criterion or a gate, not a step.
     pub is_criterion: bool,
-    /// Whether the checkpoint says that it is done, passed or met.
+    /// Whether the checkpoint reports it as done, passed or met.
     pub is_finished: bool,
-    /// What is shown of it.
+    /// The state of its newest proof.
     #[serde(flatten)]
     pub status: ProofStatus,
     /// Its newest proof.
@@ -43,14 +42,14 @@ pub struct ProvenItem {
     pub proof: Option<ProofRecord>,
 }
 
-/// What is shown of a piece of work.
+/// The state of the newest proof of a piece of work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ProofStatus {
-    /// Nothing but that its agent says so.
+    /// Its agent reports it as done; there is no proof.
     Reported,
-    /// Its newest proof passed, and the files that it covered are as they were.
+    /// Its newest proof passed, and the files that it covered did not change since.
     Proven,
     /// Its newest proof did not pass.
     Failed {
@@ -59,24 +58,24 @@ pub enum ProofStatus {
     },
     /// Its newest proof passed, and files that it covered changed since.
     Outdated {
-        /// These.
+        /// The changed files.
         changed: Vec<TrackedFile>,
     },
 }
 
-/// One proof that is to be run again, for all that it shows.
+/// A proof to run again, for all the work that it shows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Rerun {
-    /// The steps, criteria and gates that it is of.
+    /// The steps, criteria and gates that it proves.
     pub of: Vec<String>,
     /// The proof.
     pub proof: Proof,
 }
 
 impl Proofs {
-    /// Judges the proofs of a task by the files of its project. `earlier` is finished work that the checkpoint no longer
-    /// holds.
+    /// Judges the proofs of a task by the files of its project. `earlier` is finished work that was dropped from the
+    /// checkpoint.
     pub(crate) fn judge(
         handoff: &Handoff,
         earlier: &[DoneItem],
@@ -105,7 +104,7 @@ impl Proofs {
         };
         let mut steps = BTreeSet::new();
         let done = earlier.iter().filter(|step| {
-            // Of what was moved out, what was never proven is not listed.
+            // Dropped work without a proof is not listed.
             records.iter().any(|record| record.of.contains(&step.text))
         });
         for step in done.chain(&handoff.done) {
@@ -127,26 +126,26 @@ impl Proofs {
         Proofs { items }
     }
 
-    /// Each of them: steps first, then criteria and gates.
+    /// All items: steps first, then criteria and gates.
     #[must_use]
     pub fn items(&self) -> &[ProvenItem] {
         &self.items
     }
 
-    /// Those of which there is a proof.
+    /// The items that have a proof.
     pub fn with_proof(&self) -> impl Iterator<Item = &ProvenItem> {
         self.items.iter().filter(|item| item.proof.is_some())
     }
 
-    /// Whether the newest proof of any is failed or outdated.
+    /// Whether the newest proof of any item is failed or outdated.
     #[must_use]
     pub fn is_any_unproven(&self) -> bool {
         let mut items = self.with_proof();
         items.any(|item| item.status != ProofStatus::Proven)
     }
 
-    /// The fewest proofs that are to be run again: those that are outdated, and those that failed where that may have
-    /// changed. One that failed with the files as they are would fail again.
+    /// The fewest proofs to run again: the outdated ones, and failed ones whose result may have changed. A failed proof
+    /// whose files are unchanged would fail again.
     #[must_use]
     pub fn reruns(&self) -> Vec<Rerun> {
         let mut reruns: Vec<Rerun> = Vec::new();
@@ -167,7 +166,7 @@ impl Proofs {
 }
 
 impl ProvenItem {
-    /// Whether its proof is to be run again.
+    /// Whether its proof must be run again.
     #[must_use]
     pub fn needs_rerun(&self) -> bool {
         match (&self.status, &self.proof) {
@@ -203,7 +202,7 @@ impl ProofStatus {
 }
 
 impl fmt::Display for ProvenItem {
-    /// The status with what it rests on, on one line: `outdated: src/x.rs changed since; cargo test`.
+    /// The status and its reason, on one line: `outdated: src/x.rs changed since; cargo test`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.status.as_str())?;
         let Some(proof) = &self.proof else {

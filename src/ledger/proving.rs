@@ -1,4 +1,4 @@
-//! The command that is to prove work, and one run of it.
+//! The command that proves work, and one run of it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,9 +18,9 @@ use crate::staleness::{Covered, Tracking};
 /// The most names that an error lists.
 const MOST_LISTED: usize = 20;
 
-/// A command that shows that work is done, and the files whose change makes it worth nothing.
+/// A command that shows that work is done, and the files whose change outdates it.
 ///
-/// It runs in the project's folder without a shell: exit code 0 says that the work is done.
+/// It runs in the project's folder without a shell. Exit code 0 means that the work is done.
 ///
 /// # Examples
 ///
@@ -37,8 +37,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// The proof by this program with these arguments. It covers the files that the checkpoint names, as they are when it
-    /// begins.
+    /// The proof by this program with these arguments. It covers the files that the checkpoint names, as they are when
+    /// the proof begins.
     pub fn new(command: impl IntoIterator<Item = impl Into<String>>) -> Proof {
         Proof {
             command: command.into_iter().map(Into::into).collect(),
@@ -46,7 +46,7 @@ impl Proof {
         }
     }
 
-    /// Covers these instead: files, and folders with all the source files below them, as paths from the project's folder.
+    /// Covers these instead: files, and folders with all source files below them, as paths from the project's folder.
     pub fn with_inputs(mut self, inputs: impl IntoIterator<Item = impl Into<String>>) -> Proof {
         self.inputs = inputs.into_iter().map(Into::into).collect();
         self
@@ -58,14 +58,14 @@ impl Proof {
         &self.command
     }
 
-    /// What it covers, where that is named.
+    /// The inputs that it covers, if named.
     #[must_use]
     pub fn inputs(&self) -> &[String] {
         &self.inputs
     }
 
-    /// Runs the command, with `run`, as a proof of this work. `named` are the files that the checkpoint names, and `earlier`
-    /// what was proven before.
+    /// Runs the command, with `run`, as a proof of this work. `named` are the files that the checkpoint names, and
+    /// `earlier` the recorded proofs.
     pub(crate) fn run(
         &self,
         of: &[String],
@@ -75,7 +75,7 @@ impl Proof {
         run: &mut ProofRunner<'_>,
     ) -> Result<EndedProof> {
         let command = self.in_folder(&tracking.root)?;
-        // Before it runs: what changes meanwhile is no longer what it judged.
+        // Before the run: the command may not have seen a file that changes meanwhile.
         let known: Vec<&Covered> = earlier.iter().rev().map(ProofRecord::covered).collect();
         let covered = match self.inputs.as_slice() {
             [] => Covered::of_files(named.iter().map(String::as_str), tracking, &known),
@@ -109,36 +109,36 @@ impl Proof {
             false => root,
         });
         let root = root.map_err(|error| Error::other("command", error.to_string()))?;
-        // Some systems look for `./test` from where this process is.
+        // Some systems resolve `./test` from the folder of this process.
         let is_path = name.components().count() > 1 || name.starts_with(".");
         let mut command = match is_path {
             true => Command::new(root.join(name)),
             false => Command::new(name),
         };
         command.args(&self.command[1..]).current_dir(root);
-        // Nobody answers it.
+        // No person answers it.
         command.stdin(Stdio::null());
         Ok(command)
     }
 }
 
-/// What runs the command of a proof: how it ended, and what it wrote.
+/// Runs the command of a proof, and returns how it ended and its output.
 pub type ProofRunner<'r> = dyn FnMut(Command) -> io::Result<(ProofEnd, OutputTail)> + 'r;
 
-/// Runs a command, and keeps the end of what it writes.
+/// Runs a command, and records the end of its output.
 pub(crate) fn run_quietly(mut command: Command) -> io::Result<(ProofEnd, OutputTail)> {
-    // One for both, so that what they say stays in its order.
+    // One pipe for both streams, so that their order is preserved.
     let (written, write) = io::pipe()?;
     command.stdout(write.try_clone()?).stderr(write);
     let mut child = command.spawn()?;
-    // It has the ends of the pipe that are written to.
+    // It holds the write ends of the pipe.
     drop(command);
     let passing = Passing::on(Some(written), io::sink(), &Arc::default());
     let status = child.wait()?;
     Ok((status.into(), passing.end()))
 }
 
-/// Refuses to prove what the task does not have.
+/// Refuses a proof of an item that the task does not have.
 pub(crate) fn require_item(item: &str, handoff: &Handoff) -> Result<()> {
     let begun = handoff.in_progress.iter().map(|begun| begun.text.as_str());
     let pending = handoff.pending.iter().map(String::as_str);
@@ -157,7 +157,7 @@ pub(crate) fn require_item(item: &str, handoff: &Handoff) -> Result<()> {
     )))
 }
 
-/// Names in a sentence, each once: the last ones, where there are too many.
+/// Names in a sentence, each once: only the last ones if there are too many.
 fn listed<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut seen = BTreeSet::new();
     let names: Vec<&str> = names.filter(|name| seen.insert(*name)).collect();
@@ -169,8 +169,8 @@ fn listed<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> String {
     }
 }
 
-/// The reports by which a protocol may learn of a proof, of which it takes the first that it can: none where the item is
-/// no criterion and no gate of it.
+/// The reports that record a proof in a checkpoint; the protocol takes the first that it can. None if the item is
+/// neither a criterion nor a gate of it.
 pub(crate) fn reports(
     proof: &super::ProofRecord,
     item: &str,
@@ -199,7 +199,7 @@ pub(crate) fn reports(
             line: None,
         },
     };
-    // As the protocols spell it.
+    // The spellings of the protocols.
     let statuses = match proof.passed() {
         true => ["passed".to_owned(), "pass".to_owned()],
         false => ["failed".to_owned(), format!("fail:{because}")],
@@ -208,22 +208,22 @@ pub(crate) fn reports(
     all.filter(|it| operations.contains(&it.name())).collect()
 }
 
-/// What came of the [reports](crate::Checkpoints::proof_reports) of a proof.
+/// The outcome of the [reports](crate::Checkpoints::proof_reports) of a proof.
 #[derive(Debug)]
 #[must_use]
 pub enum ProofReport<T, E> {
-    /// The format took one.
+    /// The format took a report.
     Taken(T),
-    /// It took none of them: the proof counts all the same.
+    /// The format took none. The proof still counts.
     NotTaken(E),
-    /// One could not be made, whether or not the format would have taken it.
+    /// A report failed, whether or not the format would have taken it.
     Failed(E),
-    /// There is none.
+    /// There is no report.
     None,
 }
 
 impl<T, E> ProofReport<T, E> {
-    /// Makes one report after the other until one is taken; `code` is that of an error.
+    /// Makes the reports in turn until one is taken; `code` returns the code of an error.
     pub fn make(
         reports: impl IntoIterator<Item = Operation>,
         mut report: impl FnMut(Operation) -> Result<T, E>,

@@ -1,30 +1,30 @@
-//! What an effect gave back.
+//! The results of effects.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Error, Result, Revision};
 
-/// The largest receipt that is kept whole, in bytes of JSON.
+/// The largest receipt that is recorded whole, in bytes of JSON.
 const MOST: usize = 64 * 1024;
 
-/// What an effect gave back: the id of a message, the output of a command. It is kept to the byte up to 64 KiB of JSON.
+/// The result of an effect: the id of a message, the output of a command. Up to 64 KiB of JSON are recorded exactly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Receipt {
-    /// The JSON that the caller gave; of a larger one its beginning, which is no whole JSON.
+    /// The JSON that the caller gave; of a larger one only the beginning, which is not valid JSON.
     pub json: String,
-    /// What is left out.
+    /// The omitted part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
 }
 
-/// The part of a receipt that was too large to be kept.
+/// The part of a receipt that was too large to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Omitted {
-    /// How many bytes of JSON are left out.
+    /// How many bytes of JSON are omitted.
     pub bytes: u64,
     /// The SHA-256 of the whole JSON.
     pub whole: String,
@@ -55,7 +55,7 @@ impl Receipt {
     ///
     /// # Errors
     ///
-    /// The code `receipt` where it is of another type, and where it was too large to be kept.
+    /// The code `receipt` if it is of another type, or was too large to be recorded.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         if let Some(omitted) = &self.omitted {
             let bytes = omitted.bytes;

@@ -1,4 +1,4 @@
-//! The lines of a ledger, and what they come to for each effect.
+//! The lines of a ledger, and the record that they make of each effect.
 
 use std::collections::HashMap;
 
@@ -12,72 +12,72 @@ use super::proof::StoredProof;
 use super::{ProofRecord, Receipt};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result, random_name};
 
-/// An effect as the ledger has it.
+/// An effect as the ledger records it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct EffectRecord {
     /// Its identity within the task.
     pub id: String,
-    /// What is known of it.
+    /// Its status.
     #[serde(flatten)]
     pub status: EffectStatus,
     /// When it was begun, or when its end was recorded.
     pub since: DateTime<Utc>,
-    /// Who began it, or who recorded its end.
+    /// The owner that began it, or that recorded its end.
     pub by: String,
     /// How to find out whether it took place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub how_to_check: Option<String>,
-    /// Which time of beginning it this is: what is found out counts for this one alone.
+    /// The round: each begin is one. What is found out counts only for its own round.
     pub round: String,
-    /// The process that brings it about, as far as is known.
+    /// The process that performs it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessId>,
     #[serde(skip)]
     begun: Begun,
 }
 
-/// What is known of an effect.
+/// The status of an effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum EffectStatus {
     /// It took place.
     Done {
-        /// What it gave back.
+        /// Its result.
         receipt: Receipt,
     },
-    /// It was begun, and did not take place: it may be begun again.
+    /// It was begun and did not take place, so it may be begun again.
     NotDone,
-    /// It was begun, and who began it is at it: the process runs, or, where that cannot be known, the claim under which
-    /// it was begun stands.
+    /// It was begun and is being performed: its process runs, or, if that cannot be known, the claim under which it was
+    /// begun is valid.
     InProgress,
-    /// It was begun, and nothing says whether it took place.
+    /// It was begun, and the ledger does not have its end.
     InDoubt,
 }
 
-/// What is known of who began an effect.
+/// The process and claim under which an effect was begun.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Begun {
     fence: Option<Fence>,
-    /// The process that records the end, where that is another than brings the effect about.
+    /// The process that records the end, if it is not the one that performs the effect.
     keeper: Option<ProcessId>,
     /// Whether its guard was dropped without an end.
     is_left: bool,
-    /// Whether whoever is in doubt about it cannot see its process, and has no other claim than it had.
+    /// Whether the reader cannot see its process, and has no other claim than it had.
     may_still_run: bool,
 }
 
 impl EffectRecord {
-    /// Of an effect in doubt: whether its process could not be seen, as on another machine, and no claim kept it from
-    /// going on. End it for sure before anything that is found out about the effect is believed.
+    /// Whether the process of an effect in doubt may still run: it could not be checked, as on another machine, and no
+    /// other claim fences it off. End it before you trust any check of the effect.
     #[must_use]
     pub fn may_still_run(&self) -> bool {
         self.begun.may_still_run
     }
 
-    /// Tells an effect without an end that somebody is at from one in doubt, as far as can be known. `fence` is that of
-    /// who asks: the owner of a claim does not wait for itself.
+    /// Distinguishes an effect in progress from one in doubt, if possible. `fence` is the fence of the caller: the
+    /// owner of a claim does not wait for itself.
     pub(super) fn look_at(
         &mut self,
         fence: Option<Fence>,
@@ -87,7 +87,7 @@ impl EffectRecord {
         if self.status != EffectStatus::InDoubt || self.begun.is_left {
             return;
         }
-        // A process knows what it has open itself.
+        // For this process, the set of open guards decides.
         let others = [&self.process, &self.begun.keeper].into_iter().flatten();
         let others: Vec<_> = others
             .filter(|process| !process.is_this())
@@ -111,11 +111,11 @@ impl EffectRecord {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Line {
-    /// What it says. A text, so that one of a later version is named in the error.
+    /// Its kind, as text, so that the error for one of a later version names it.
     pub(super) is: String,
     pub(super) at: DateTime<Utc>,
     pub(super) by: String,
-    /// Which one it is, from 1.
+    /// Its number, from 1.
     #[serde(skip)]
     number: usize,
     /// In a host file, the task in the slot.
@@ -124,7 +124,7 @@ pub(super) struct Line {
     /// The id of the effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<String>,
-    /// Which time of beginning it.
+    /// The round of the effect.
     #[serde(rename = "attempt", skip_serializing_if = "Option::is_none")]
     round: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ pub(super) struct Line {
     how_to_check: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Receipt>,
-    /// The approval that it is about, or that an effect is begun with.
+    /// The approval that it is about, or with which an effect is begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) approval: Option<OfApproval>,
     /// The revision of the complete checkpoint that is about to be archived.
@@ -145,17 +145,17 @@ pub(super) struct Line {
     document: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<StoredProof>,
-    /// Until when the task waits.
+    /// The wait of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait: Option<Wait>,
     /// An attempt that ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     tried: Option<Tried>,
-    /// Whether the task before it was archived by a process that was killed before it said so.
+    /// Whether the previous task was archived by a process that was killed before it recorded that.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     begins_task: bool,
-    /// Of a line that has no other random name: no line is equal to one of another ledger, so that the last one stands for
-    /// all before it.
+    /// A random name, unless the line has another one. So no line equals one of another ledger, and the last line
+    /// identifies all before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
@@ -179,7 +179,7 @@ impl Line {
         }
     }
 
-    /// One that is neither of an effect nor of an approval.
+    /// A line about neither an effect nor an approval.
     fn named(is: &str, at: DateTime<Utc>, by: &str) -> Line {
         Line {
             name: Some(random_name()),
@@ -206,7 +206,7 @@ impl Line {
         }
     }
 
-    /// The end of a round: with a receipt it is done.
+    /// The end of a round: with a receipt the effect is done.
     pub(super) fn end(
         at: DateTime<Utc>,
         by: &str,
@@ -224,7 +224,7 @@ impl Line {
         }
     }
 
-    /// Nobody is at the round any more.
+    /// The guard of the round was dropped without an end.
     pub(super) fn left(at: DateTime<Utc>, by: &str, of: (&str, &str)) -> Line {
         Line::of(Line::LEFT, at, by, of)
     }
@@ -245,12 +245,12 @@ impl Line {
         }
     }
 
-    /// It is archived.
+    /// The task is archived.
     pub(super) fn ended(at: DateTime<Utc>, by: &str) -> Line {
         Line::named(Line::ENDED, at, by)
     }
 
-    /// It is not.
+    /// The task is not archived.
     pub(super) fn goes_on(at: DateTime<Utc>, by: &str) -> Line {
         Line::named(Line::GOES_ON, at, by)
     }
@@ -284,7 +284,7 @@ impl Line {
         Line::named(attempts::RESET, at, by)
     }
 
-    /// The lines of a task; all of them where none is asked for.
+    /// The lines of a task; all lines if `task` is `None`.
     pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
         let lines = (1..).zip(texts);
         let lines = lines.map(|(number, text)| Line::read(text, number));
@@ -300,18 +300,18 @@ impl Line {
         Ok(Line { number, ..line })
     }
 
-    /// Whether it is of another task than this in the slot of a host file.
+    /// Whether it belongs to another task in the slot of a host file.
     fn is_of_another(&self, task: Option<&str>) -> bool {
         let tasks = self.task.as_deref().zip(task);
         tasks.is_some_and(|(of, task)| of != task)
     }
 
-    /// The line in a host file, of this task in the slot.
+    /// The line, for this task in the slot of a host file.
     pub(super) fn of_slot(self, task: Option<String>) -> Line {
         Line { task, ..self }
     }
 
-    /// The line behind these.
+    /// The line, after these entries.
     pub(super) fn behind(self, entries: &Entries) -> Line {
         Line {
             begins_task: entries.begins_task,
@@ -330,47 +330,47 @@ impl Line {
     }
 }
 
-/// All that the ledger of a task says.
+/// The contents of the ledger of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LedgerState {
     /// The effects, in the order in which they were first begun.
     pub effects: Vec<EffectRecord>,
-    /// The newest proof of each piece of work, in the order in which they were recorded: one of several pieces where the
-    /// same command over the same inputs showed them.
+    /// The newest proof of each piece of work, in the order of recording: one for several pieces if the same command
+    /// over the same inputs proves them.
     pub proofs: Vec<ProofRecord>,
     /// The approvals, in the order in which they were first asked for.
     pub approvals: Vec<ApprovalRecord>,
-    /// Before which time it is not to go on, by the newest report that named one: see [`waiting`](LedgerState::waiting).
+    /// The task must not continue before this time, by the newest report: see [`waiting`](LedgerState::waiting).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<NotBefore>,
-    /// The last attempts in a row that ended without progress between them: see
+    /// The last consecutive attempts without progress between them: see
     /// [`failed_attempts`](LedgerState::failed_attempts).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
 }
 
-/// What the lines of a ledger come to.
+/// The contents of the lines of a ledger.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     /// How many lines there are.
     pub(super) lines: usize,
-    /// How many of them are of the task.
+    /// How many of them belong to the task.
     pub(super) of_task: usize,
     /// In a host file, the task whose ledger it is.
     pub(super) task: Option<String>,
-    /// What is known of the task. An effect that has no end yet is in doubt.
+    /// The state of the task. An effect without an end is in doubt.
     pub(super) state: LedgerState,
-    /// The document of the complete task, where the last line says that this is about to be archived.
+    /// The document of the complete task, if the last line says that it is about to be archived.
     pub(super) ending: Option<String>,
-    /// Whether the next line is to say that the task before it has ended, since no line does.
+    /// Whether the next line must record the end of the previous task, because no line does.
     pub(super) begins_task: bool,
-    /// Where each effect is, by its id.
+    /// The index of each effect by its id.
     places: HashMap<String, usize>,
 }
 
 impl Entries {
-    /// Those of a task in the slot of a host file; else of all lines.
+    /// The entries of a task in the slot of a host file; otherwise of all lines.
     pub(super) fn of(task: Option<String>) -> Entries {
         Entries {
             task,
@@ -397,7 +397,7 @@ impl Entries {
         self.places.clear();
     }
 
-    /// The same for the next task: an archive that was interrupted took place.
+    /// The entries of the next task, after an interrupted archive that took place.
     pub(super) fn of_next_task(&self) -> Entries {
         Entries {
             lines: self.lines,
@@ -463,7 +463,7 @@ impl Entries {
         match of_approval {
             Some(true) if line.effect.is_none() => return Ok(()),
             Some(false) => return Err(unknown(&line.is)),
-            // An effect that is begun uses its approval up.
+            // Beginning an effect consumes its approval.
             _ => {}
         }
         let (Some(id), Some(name)) = (line.effect, line.round) else {
@@ -504,7 +504,7 @@ impl Entries {
             (Line::LEFT, _) => EffectStatus::InDoubt,
             (is, _) => return Err(unknown(is)),
         };
-        // What is said of an earlier round changes nothing of a later one, and nothing undoes what was done.
+        // A line about an earlier round does not change a later one, and a done effect stays done.
         let Some(effect) = found.filter(|effect| effect.round == name) else {
             return Ok(());
         };
@@ -522,7 +522,7 @@ impl Entries {
     }
 }
 
-/// The error for a ledger of which nothing can be told: not even whether an effect took place.
+/// The error for a ledger that cannot be read: even whether an effect took place is unknown.
 pub(super) fn unreadable(why: String) -> Error {
     Error::other(
         "ledger",
