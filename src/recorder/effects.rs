@@ -9,19 +9,19 @@ use crate::ledger::{
 };
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Begins an effect outside of the checkpoint, unless it was begun before: that it is begun is on disk when this
-    /// says [`Do`](EffectDecision::Do). See the module [`ledger`](crate::ledger).
+    /// Begins an effect outside of the checkpoint, unless it was begun before. When this returns
+    /// [`Do`](EffectDecision::Do), the begin is on disk. See the module [`ledger`](crate::ledger).
     ///
     /// # Errors
     ///
     /// [`ErrorKind::TakenOver`], [`ErrorKind::Claimed`] and [`ErrorKind::Fenced`] once another owner has the task;
-    /// those of [`Ledger::begin`]. After each of them the effect must not be brought about.
+    /// those of [`Ledger::begin`]. After any error the effect must not be performed.
     pub fn effect(&self, effect: &Effect) -> Result<EffectDecision> {
         self.in_ledger(|ledger| ledger.begin(effect))
     }
 
-    /// The same, with a way to find out whether an effect in doubt took place: `check` says what came of it, `None`
-    /// where it cannot. It is not called for an effect that another is at, or [may be](EffectRecord::may_still_run).
+    /// The same, with a check of an effect in doubt: `check` returns its finding, `None` if it cannot find out. It is
+    /// not called for an effect that another process performs or [may perform](EffectRecord::may_still_run).
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl<C: Checkpoint> Recorder<C> {
         let EffectDecision::InDoubt(doubt) = &decision else {
             return Ok(decision);
         };
-        // What is found out of one that may still run is out of date the moment after.
+        // A finding about an effect that may still run is outdated a moment later.
         let settlement = if doubt.may_still_run() {
             None
         } else {
@@ -44,7 +44,7 @@ impl<C: Checkpoint> Recorder<C> {
         match settlement.map(|settlement| self.settle(doubt, settlement)) {
             None => Ok(decision),
             Some(Ok(())) => self.effect(effect),
-            // Another settled it, and may have begun it again.
+            // Another process settled it, and may have begun it again.
             Some(Err(error)) if matches!(error.kind(), ErrorKind::Refused { .. }) => {
                 self.effect(effect)
             }
@@ -52,7 +52,7 @@ impl<C: Checkpoint> Recorder<C> {
         }
     }
 
-    /// Settles an effect that is in doubt, by what was found out about it.
+    /// Settles an effect in doubt with a finding about it.
     ///
     /// # Errors
     ///
@@ -61,8 +61,8 @@ impl<C: Checkpoint> Recorder<C> {
         self.in_ledger(|ledger| ledger.settle(effect, settlement.clone()))
     }
 
-    /// Asks for an approval of exactly this action. A person decides with [`Ledger::decide`]: it is no call of the
-    /// recorder, which is the agent's.
+    /// Asks for an approval of exactly this action. A person decides with [`Ledger::decide`]; the recorder, which
+    /// belongs to the agent, has no such call.
     ///
     /// # Errors
     ///
@@ -71,16 +71,16 @@ impl<C: Checkpoint> Recorder<C> {
         self.in_ledger(|ledger| ledger.ask(approval))
     }
 
-    /// Uses an approval up, before what was approved is done. [`Effect::with_approval`] does both in one step.
+    /// Consumes an approval before the approved action. [`Effect::with_approval`] does both in one step.
     ///
     /// # Errors
     ///
-    /// Those of [`Ledger::consume`], and of [`effect`](Recorder::effect). After each of them the action must not be done.
+    /// Those of [`Ledger::consume`], and of [`effect`](Recorder::effect). After any error the action must not be done.
     pub fn consume(&self, approval: &Approval) -> Result<ApprovalRecord> {
         self.in_ledger(|ledger| ledger.consume(approval))
     }
 
-    /// All that the ledger says of the task.
+    /// The contents of the ledger of the task.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl<C: Checkpoint> Recorder<C> {
         self.as_owner(|checkpoints| change(&self.own_ledger(checkpoints)))
     }
 
-    /// Changes what lies beside the checkpoint, as the owner of the task.
+    /// Changes data beside the checkpoint, as the owner of the task.
     pub(super) fn as_owner<T>(&self, change: impl Fn(&Checkpoints<C>) -> Result<T>) -> Result<T> {
         let mut state = self.state();
         if let Some(to) = &state.given_to {
@@ -110,7 +110,7 @@ impl<C: Checkpoint> Recorder<C> {
         state
             .hold
             .keep(store, &self.key, claim_for, self.checkpoints.now())?;
-        // The store checks the fence, and knows nothing of the agent and session that the checkpoint names.
+        // The store checks the fence, but not the agent and session that the checkpoint names.
         state.hold.check(&Holder::of(&self.checkpoint()?))?;
         let checkpoints = self.checkpoints.clone();
         match change(&checkpoints.clone().fenced(state.hold.fence())) {

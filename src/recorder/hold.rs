@@ -199,6 +199,6 @@ pub(super) fn give_back(store: &dyn CheckpointStore, key: &Key, claim: Option<&C
         // If another owner has the task, there is nothing to give back.
         && !error.is_taken_over()
     {
-        tracing::warn!(%key, %error, "the claim was not given back; it stands until it expires");
+        tracing::warn!(%key, %error, "the claim was not released; it lasts until it expires");
     }
 }

@@ -9,21 +9,21 @@ use crate::ledger::{
     Ledger, OutputTail, Proof, ProofEnd, ProofRecord, ProofReport, ProofRunner, Proofs, run_quietly,
 };
 
-/// What came of a proof.
+/// The outcome of a proof.
 #[derive(Debug)]
 #[must_use = "a proof that failed is no error"]
 #[non_exhaustive]
 pub struct Proved {
     /// The proof, which may have failed.
     pub record: ProofRecord,
-    /// What the protocol has a member for, filled with it: one for each criterion or gate.
+    /// The reports that filled a member of the protocol: one for each criterion or gate.
     pub reported: Vec<Recorded>,
-    /// What the protocol did not take of it. The proof counts all the same.
+    /// The reports that the protocol refused. The proof still counts.
     pub refused: Vec<Error>,
 }
 
 impl Proved {
-    /// Whether the command showed what it was to show.
+    /// Whether the command proved the work.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.record.passed()
@@ -31,23 +31,24 @@ impl Proved {
 }
 
 impl<C: Checkpoint> Recorder<C> {
-    /// Runs the command of a proof of a step, a criterion or a gate in the project's folder, that of
-    /// [`RecorderOptions::resume`](super::RecorderOptions::resume), and records how it ended and the files that it covers.
+    /// Runs the command of a proof of a step, a criterion or a gate in the project's folder, as set in
+    /// [`RecorderOptions::resume`](super::RecorderOptions::resume). Records how it ended and the files that it covers.
     ///
-    /// A criterion or gate of the format is reported as passed or failed as well, where the format takes that. While the
-    /// command runs, other calls of the recorder go on; those of an `AsyncRecorder`, whose calls take turns, wait.
+    /// A criterion or gate is also reported as passed or failed, if the format takes that. While the command runs,
+    /// other calls of the recorder continue; the calls of an `AsyncRecorder` take turns, so they wait.
     ///
     /// # Errors
     ///
-    /// [`Refused`](crate::ErrorKind::Refused) if the task has no such item; the code `input` for an input that is missing,
-    /// outside of the project or unreadable, and `command` for a command that cannot be run: then nothing is recorded.
-    /// [`TakenOver`](crate::ErrorKind::TakenOver), [`Claimed`](crate::ErrorKind::Claimed) and [`Fenced`](crate::ErrorKind::Fenced) once
-    /// another owner has the task; the errors of [`Ledger::state`](crate::ledger::Ledger::state).
+    /// [`Refused`](crate::ErrorKind::Refused) if the task has no such item; the code `input` for an input that is
+    /// missing, outside the project or unreadable, and `command` for a command that cannot be run: then nothing is
+    /// recorded. [`TakenOver`](crate::ErrorKind::TakenOver), [`Claimed`](crate::ErrorKind::Claimed) and
+    /// [`Fenced`](crate::ErrorKind::Fenced) once another owner has the task; the errors of
+    /// [`Ledger::state`](crate::ledger::Ledger::state).
     pub fn prove(&self, item: &str, proof: &Proof) -> Result<Proved> {
         self.prove_by(item, proof, run_quietly)
     }
 
-    /// The same with a way to run the command, such as in a container.
+    /// The same, with a function that runs the command, for example in a container.
     ///
     /// # Errors
     ///
@@ -61,8 +62,8 @@ impl<C: Checkpoint> Recorder<C> {
         self.prove_all(&[item.to_owned()], proof, &mut run)
     }
 
-    /// The finished steps, criteria and gates of the task, each with what its newest proof is worth by the files as they
-    /// are now.
+    /// The finished steps, criteria and gates of the task, each with the state of its newest proof, judged by the
+    /// present files.
     ///
     /// # Errors
     ///
@@ -72,11 +73,11 @@ impl<C: Checkpoint> Recorder<C> {
             .proofs(&self.key, &self.options.resume.root)
     }
 
-    /// Runs the fewest proofs that have to be run again: [`Proofs::reruns`].
+    /// Runs the fewest proofs that must be run again: [`Proofs::reruns`].
     ///
     /// # Errors
     ///
-    /// Those of [`prove`](Recorder::prove) and of [`proofs`](Recorder::proofs), after which the others are not run.
+    /// Those of [`prove`](Recorder::prove) and of [`proofs`](Recorder::proofs). After an error no more are run.
     pub fn rerun_proofs(&self) -> Result<Vec<Proved>> {
         let reruns = self.proofs()?.reruns();
         let prove = |rerun: &crate::ledger::Rerun| {
@@ -86,7 +87,7 @@ impl<C: Checkpoint> Recorder<C> {
     }
 
     fn prove_all(&self, of: &[String], proof: &Proof, run: &mut ProofRunner<'_>) -> Result<Proved> {
-        // Nothing is run for an owner that lost the task.
+        // Run nothing for an owner that lost the task.
         let earlier = self.in_ledger(Ledger::state)?.proofs;
         let root = &self.options.resume.root;
         let ran = self
@@ -104,7 +105,7 @@ impl<C: Checkpoint> Recorder<C> {
         Ok(proved)
     }
 
-    /// Fills the member that the protocol has for a criterion or gate.
+    /// Reports a criterion or gate, if the protocol has a member for it.
     fn report_proof(&self, item: &str, proved: &mut Proved) -> Result<()> {
         let reports = self
             .checkpoints
