@@ -1,4 +1,4 @@
-//! What a store keeps beside its documents.
+//! The data that a store has beside its documents.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::{LedgerLines, LedgerMark, Saved};
 use crate::checkpoint::{Dropped, Fence, Key, Result, Revision};
 
-/// What a store keeps beside its documents: the dropped items and the fingerprints of the files that a document
+/// The data that a store has beside its documents: the dropped items and the fingerprints of the files that a document
 /// names, which both come with a [`Put`](super::Put); and the ledger, which is written on its own.
 pub trait Beside {
     /// The items that saves of this key dropped to stay within their limits, oldest first.
@@ -25,7 +25,7 @@ pub trait Beside {
     /// Those of [`dropped`](Beside::dropped).
     fn newest_dropped(&self, key: &Key, most: usize) -> Result<Vec<Dropped>>;
 
-    /// Where the dropped items are kept, as the checkpoint itself names it: in a store of files a path relative
+    /// The place of the dropped items, as the checkpoint itself names it: in a store of files a path relative
     /// to the folder of the checkpoint's file, with `/`. `None` if no reader could look there.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ pub trait Beside {
     fn document_file(&self, key: &Key) -> Option<PathBuf>;
 
     /// The lines of the ledger of this key, oldest first, each exactly as it was added; empty if there are none. A
-    /// line is one JSON object without line ends; the store knows nothing more about it. The returned lines are as
+    /// line is one JSON object without line ends; the store reads nothing else from it. The returned lines are as
     /// durable as a document, whichever process wrote them, unless the store was opened for reading only.
     ///
     /// The ledger outlives the documents under the key: puts, deletes, archives and recoveries do not change
@@ -61,10 +61,10 @@ pub trait Beside {
         Ok(self.ledger_since(key, None)?.lines)
     }
 
-    /// The same lines without those that `mark` stands for. The mark came with an earlier answer for this key. A ledger
-    /// only grows, so a caller that keeps what the lines mean reads each line once.
+    /// The same lines without those that `mark` identifies. The mark came with an earlier answer for this key. A ledger
+    /// only grows, so a caller that remembers the contents reads each line once.
     ///
-    /// A store omits lines only if it knows that they are still there and unchanged. Otherwise, as after a forget, it
+    /// A store omits lines only if they are certainly still there and unchanged. Otherwise, as after a forget, it
     /// returns all lines, and [`LedgerLines::before`] is 0. A store without marks always returns
     /// [`LedgerLines::all`].
     ///

@@ -1,8 +1,8 @@
-//! The lines of a ledger as a store gives them: all, or those behind what a caller knows already.
+//! The lines of a ledger as a store returns them: all, or only those after a mark of the caller.
 
 use crate::checkpoint::Revision;
 
-/// What stands for the lines of a ledger that were read. A store makes it, and compares it with what it has.
+/// Identifies the lines of a ledger that were read. A store makes it, and compares it with the present lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerMark {
     lines: usize,
@@ -13,16 +13,16 @@ pub struct LedgerMark {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerLines {
-    /// How many lines are before these: those of the mark that was given, or none.
+    /// How many lines are before these: as many as the given mark has, or none.
     pub before: usize,
     /// The lines.
     pub lines: Vec<String>,
-    /// What stands for those before together with these. `None` where the store has no marks.
+    /// The mark of these lines and those before. `None` if the store has no marks.
     pub mark: Option<LedgerMark>,
 }
 
 impl LedgerMark {
-    /// The mark of so many lines, with whatever shows the store that they are still the same.
+    /// The mark of this many lines, with a token by which the store checks that they are unchanged.
     pub fn new(lines: usize, token: impl Into<String>) -> LedgerMark {
         LedgerMark {
             lines,
@@ -30,22 +30,22 @@ impl LedgerMark {
         }
     }
 
-    /// The mark of so many lines of which this is the last, for a store whose lines no program but itself changes.
+    /// The mark of this many lines with this last one, for a store whose lines no other program changes.
     ///
-    /// No line of a [`Ledger`](crate::ledger::Ledger) is equal to one of another ledger at the same place, so that the
-    /// last line stands for all before it, also where the task was forgotten and begun anew.
+    /// No line of a [`Ledger`](crate::ledger::Ledger) equals one of another ledger at the same place. So the last line
+    /// identifies all before it, even if the task was forgotten and begun anew.
     #[must_use]
     pub fn of_last_line(lines: usize, last: &str) -> LedgerMark {
         LedgerMark::new(lines, Revision::of(last.as_bytes()).to_string())
     }
 
-    /// How many lines it stands for.
+    /// How many lines it identifies.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// What the store gave.
+    /// The token of the store.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
@@ -59,7 +59,7 @@ impl LedgerLines {
         LedgerLines::new(0, lines, None)
     }
 
-    /// These lines, behind so many of the mark that was given.
+    /// These lines, after the first `before` lines of the given mark.
     #[must_use]
     pub fn new(before: usize, lines: Vec<String>, mark: Option<LedgerMark>) -> LedgerLines {
         LedgerLines {
@@ -69,8 +69,8 @@ impl LedgerLines {
         }
     }
 
-    /// The lines behind a mark [of the last line](LedgerMark::of_last_line). `read` gives those from a number on, which
-    /// counts from 0, and none where there are fewer.
+    /// The lines after a mark [of the last line](LedgerMark::of_last_line). `read` returns the lines from an index on,
+    /// which counts from 0; none if there are fewer lines.
     ///
     /// # Errors
     ///

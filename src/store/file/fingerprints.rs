@@ -26,7 +26,7 @@ impl FingerprintsFile {
     pub(super) fn write(&self, revision: &Revision, text: &str) -> Result<(), FileError> {
         let body = format!("{revision}\n{text}");
         let whole = format!("{}\n{body}", Revision::of(body.as_bytes()));
-        // What is there is that of an earlier revision, which no reader has a use for any more.
+        // The present text belongs to an earlier revision, which no reader uses any more.
         self.0.write_over(whole.as_bytes())
     }
 

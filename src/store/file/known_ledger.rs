@@ -1,8 +1,8 @@
-//! What this process remembers of the files of ledgers, so that it reads each line once.
+//! The ledger files that this process has read, so that it reads each line once.
 //!
-//! What is remembered counts for exactly the file that this process read, or added to under the lock, last. Its stamp says so,
-//! and its last line, since a stamp has the grain of the system's clock. A file that another process changed since is read
-//! whole, and what is remembered counts for it where all its bytes are still there, at the beginning.
+//! A cache entry counts only for the exact file that this process last read, or appended to under the lock. The stamp
+//! and the last line are compared, because a stamp is only as fine as the system's clock. A file that another process
+//! changed is read whole; the entry still counts for it if the file begins with all of its bytes.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -13,7 +13,7 @@ use crate::checkpoint::{Revision, random_name};
 use crate::fsio::FileStamp;
 use crate::store::LedgerMark;
 
-/// How many files are remembered. More are forgotten all at once, and are read whole when they come up again.
+/// How many files are cached. At the limit all are dropped, and each is read whole when it is used again.
 const MOST: usize = 256;
 
 static KNOWN: Mutex<BTreeMap<PathBuf, KnownLedger>> = Mutex::new(BTreeMap::new());
@@ -21,30 +21,30 @@ static KNOWN: Mutex<BTreeMap<PathBuf, KnownLedger>> = Mutex::new(BTreeMap::new()
 /// A file as this process last saw it.
 #[derive(Clone, Debug)]
 pub(super) struct KnownLedger {
-    /// Names these lines and those that are added to them: another file, or one that another program changed, has another
-    /// name.
+    /// The name of these lines and of lines added to them. Another file, or one that another program changed, has
+    /// another name.
     name: String,
     pub(super) stamp: FileStamp,
-    /// How many lines are whole.
+    /// How many whole lines there are.
     pub(super) lines: usize,
-    /// The bytes of these.
+    /// Their length in bytes.
     pub(super) whole: u64,
     /// Where the last of them begins.
     pub(super) last: u64,
     /// Its digest.
     last_line: Revision,
-    /// What all of these bytes were fed to.
+    /// The hasher of all of these bytes.
     hasher: DefaultHasher,
 }
 
 impl KnownLedger {
-    /// The last one of this path.
+    /// The entry of this path.
     pub(super) fn of(path: &Path) -> Option<KnownLedger> {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(path).cloned()
     }
 
-    /// Of a file that was read whole, all whose lines together are these bytes.
+    /// The entry of a file that was read whole; `whole` has the bytes of all its lines.
     pub(super) fn read(stamp: FileStamp, lines: usize, whole: &[u8]) -> KnownLedger {
         let before_end = &whole[..whole.len().saturating_sub(1)];
         let end = before_end.iter().rposition(|byte| *byte == b'\n');
@@ -113,7 +113,7 @@ impl KnownLedger {
         LedgerMark::new(self.lines, format!("{}-{}", self.name, self.whole))
     }
 
-    /// How many lines, and bytes, a mark stands for, where it is one of these lines.
+    /// How many lines and bytes a mark identifies; 0 if it is not a mark of these lines.
     pub(super) fn before(&self, mark: Option<&LedgerMark>) -> (usize, u64) {
         let of_these = mark.and_then(|mark| {
             let bytes = mark.token().strip_prefix(&*self.name)?.strip_prefix('-')?;

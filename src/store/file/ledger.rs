@@ -1,4 +1,4 @@
-//! The ledger of a checkpoint: lines that are only ever added, in a file beside it.
+//! The ledger of a checkpoint: an append-only file of lines beside it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -46,13 +46,13 @@ pub(super) enum Synced {
 
 /// A ledger as it was read.
 struct Read {
-    /// The lines behind those of a mark.
+    /// The lines after a mark.
     lines: LedgerLines,
     /// The bytes of all whole lines.
     whole: u64,
-    /// The length of the file, in bytes. What follows the whole lines was never acknowledged.
+    /// The length of the file, in bytes. Bytes after the whole lines were never acknowledged.
     bytes: u64,
-    /// What is known of the file from now on.
+    /// The cache entry of the file.
     known: Option<KnownLedger>,
 }
 
@@ -65,7 +65,7 @@ impl Ledger {
         }
     }
 
-    /// The lines behind those of a mark, oldest first.
+    /// The lines after a mark, oldest first.
     pub(super) fn lines(&self, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
         Ok(self.read(mark)?.lines)
     }
@@ -105,7 +105,7 @@ impl Ledger {
     /// Adds a line if there are exactly `at` lines; it is on disk when this returns. Called under the lock.
     pub(super) fn append(&self, line: &str, at: usize, durability: Durability) -> Result<bool> {
         self.log.write_unsynced_anew(durability)?;
-        // Of a file that is known no more than the last line is read.
+        // If the file is cached, only its last line is read.
         let known = KnownLedger::of(self.log.path());
         let found = self.read(known.map(|known| known.mark()).as_ref())?;
         if found.lines.before + found.lines.lines.len() != at {
@@ -169,8 +169,8 @@ impl Ledger {
         }
     }
 
-    /// What is behind a mark, of a file that is exactly as this process last saw it: the last line, and what of the known
-    /// lines the mark does not stand for.
+    /// The lines after a mark, of a file that is exactly as this process last saw it. It reads the last line, and the
+    /// known lines after the mark.
     fn read_known(&self, mark: Option<&LedgerMark>) -> Result<Option<Read>> {
         let path = self.log.path();
         let Some(known) = KnownLedger::of(path).filter(|known| known.lines > 0) else {
@@ -197,8 +197,8 @@ impl Ledger {
         }))
     }
 
-    /// What is behind a mark, of a file that was read whole and is known from now on. Lines that are known are not read
-    /// again where they are still the first ones.
+    /// The lines after a mark, of a file that was read whole, which is cached. Known lines are not parsed again if the
+    /// file still begins with them.
     fn read_whole(
         &self,
         bytes: &[u8],
@@ -225,7 +225,7 @@ impl Ledger {
         })
     }
 
-    /// All lines of what has no name of its own.
+    /// All lines of bytes that cannot be cached.
     fn read_unknown(&self, bytes: &[u8]) -> Result<Read> {
         let (lines, whole) = self.lines_of(bytes, 0)?;
         Ok(Read {
@@ -236,9 +236,9 @@ impl Ledger {
         })
     }
 
-    /// The lines, of which the first has `before` others before it, and their bytes. The last line counts only if it is
-    /// whole: one without its line end, or with zeros in it, was never acknowledged. Any other with its line end was written
-    /// whole, so what is wrong with it came later.
+    /// The lines and their length in bytes; `before` is the number of lines before them. The last line counts only if
+    /// it is whole: one without its line end, or with zeros in it, was never acknowledged. Any other line was written
+    /// whole, so damage to it happened later.
     fn lines_of(&self, bytes: &[u8], before: usize) -> Result<(Vec<String>, usize)> {
         let (mut lines, mut whole) = (Vec::new(), 0);
         let end = bytes.iter().rposition(|byte| *byte == b'\n');

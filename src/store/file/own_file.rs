@@ -34,7 +34,7 @@ pub(super) mod folders {
     ];
 }
 
-/// The file whose time is that of the last sweep of our folder.
+/// The file that has the time of the last sweep of our folder.
 pub(super) const SWEPT: &str = "swept";
 
 /// Refuses our folder if it is a link to nowhere, and any subfolder that is a link to nowhere or out of the
@@ -137,10 +137,10 @@ impl OwnFile {
             .map(drop)
     }
 
-    /// Writes the file in place and without a sync: for a file with a checksum, of which readers ignore a torn one.
+    /// Writes the file in place without a sync. Only for a file with a checksum: readers ignore a torn one.
     ///
-    /// A rename would cost more: ext4 writes a file that was not synced to the disk when it is renamed over another,
-    /// and the next save waits for that.
+    /// A rename would cost more: when an unsynced file is renamed over another, ext4 writes it to the disk, and the
+    /// next save waits for that.
     pub(super) fn write_over(&self, bytes: &[u8]) -> Result<(), FileError> {
         match InPlace::write_over(&self.path, &self.target, bytes) {
             Ok(true) => Ok(()),
