@@ -25,16 +25,16 @@ pub(crate) struct Covered {
     files: BTreeMap<String, Fingerprint>,
 }
 
-/// What a later list has otherwise than an earlier one.
+/// The difference between a later list and an earlier one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CoveredChange {
-    /// All folders of the later one.
+    /// All folders of the later list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     folders: Vec<String>,
-    /// The files that are new or have another record.
+    /// The files that are new or have another fingerprint.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, Fingerprint>,
-    /// Those that are no longer covered.
+    /// The files that are no longer covered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl CoveredChange {
 }
 
 impl Covered {
-    /// What this list has otherwise than an earlier one.
+    /// The difference from an earlier list.
     pub(crate) fn change_from(&self, before: &Covered) -> CoveredChange {
         let differs =
             |(path, print): &(&String, &Fingerprint)| before.files.get(*path) != Some(*print);
@@ -219,7 +219,7 @@ impl Covered {
             }
             Found::Outside(_) => {}
             found => {
-                // What surely did not change since an earlier proof is not read again, and has the same record.
+                // A file that surely did not change since an earlier proof keeps its fingerprint.
                 let before = known.iter().find_map(|known| known.files.get(path));
                 let before = before.filter(|before| matches!(before, Fingerprint::File(_)));
                 let is_there = matches!(found, Found::File(..));
