@@ -28,7 +28,7 @@ const LONGEST: Duration = Duration::from_millis(500);
 const TASK: u64 = 20;
 
 /// An effect whose process is killed at any point either took place once or is in doubt. An effect in doubt is settled
-/// by what is found outside, so that it takes place once in all. The same holds for two processes at the same time, on
+/// by the outside file, so that it takes place exactly once. The same holds for two processes at the same time, on
 /// systems that show whether a process still runs.
 pub fn killed_effects_take_place_once(place: &dyn Place, test: &str) -> Result<(), Skipped> {
     let fixture = Fixture::new(place);

@@ -1,4 +1,4 @@
-//! The rules for ledgers: lines are only ever added, whatever happens to the documents.
+//! The rules for ledgers: lines are only added, whatever happens to the documents.
 
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -32,7 +32,7 @@ fn add_number(store: &dyn CheckpointStore, key: &Key, number: usize) {
     assert!(added, "a line was not added behind {at} others");
 }
 
-/// Adds the line of a number behind so many others.
+/// Adds the line of a number after this many others.
 #[track_caller]
 fn add_number_of(store: &dyn CheckpointStore, key: &Key, number: usize, at: usize) {
     let added = add_line(store, key, &line_of(number), at, None).unwrap();
@@ -264,8 +264,8 @@ pub fn a_copy_has_the_ledger(place: &dyn Place) -> Result<(), Skipped> {
     Ok(())
 }
 
-/// The lines behind a mark are given where those before it are still there, through each opening. Behind a mark of a ledger
-/// that was forgotten are all lines of the next one, as many as these are.
+/// A read with a mark omits at most the lines of that mark, and only while they are there, through each opening. After
+/// a forget it omits none, even if the next ledger has as many lines.
 pub fn a_mark_stands_only_for_lines_that_are_there(place: &dyn Place) {
     let fixture = Fixture::new(place);
     let (store, key) = fixture.parts();
@@ -367,7 +367,7 @@ pub fn a_failed_line_is_not_in_the_ledger(place: &dyn Place) -> Result<(), Skipp
     Ok(())
 }
 
-/// A line that was acknowledged is there after its process was killed. A line that was not is complete or missing.
+/// An acknowledged line is there after its process was killed. A line that was not acknowledged is complete or missing.
 pub fn a_killed_writer_loses_no_line_of_its_ledger(
     place: &dyn Place,
     test: &str,
