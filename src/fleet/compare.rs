@@ -166,7 +166,7 @@ impl Copies {
                     poisoned: false,
                 });
                 old.state = RowState::TakenOver { by };
-                // The row no longer describes its own checkpoint, so nothing of that is kept.
+                // The row no longer describes its own checkpoint, so its data is dropped.
                 old.kept = None;
             }
         }
@@ -203,7 +203,7 @@ impl Copies {
     }
 }
 
-/// The rows of checkpoints with their indexes and what they keep.
+/// The rows of checkpoints with their indexes and their data.
 fn kept(rows: &[Row]) -> impl Iterator<Item = (usize, &Row, &Kept)> {
     let rows = rows.iter().enumerate();
     rows.filter_map(|(number, row)| Some((number, row, row.kept.as_deref()?)))
