@@ -341,7 +341,7 @@ impl ApprovalState {
     }
 }
 
-/// What there is of these, in a line each.
+/// The parts that are present, each on a line.
 fn lines(parts: &[(&str, &Option<String>)]) -> String {
     let said = parts.iter().filter_map(|(word, said)| {
         let said = said.as_deref()?;

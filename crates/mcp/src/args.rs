@@ -62,7 +62,7 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 fn claimed_for(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     match time.is_zero() || time > LONGEST {
-        true => Err("a claim stands for some time up to 7 days, such as 15m".to_owned()),
+        true => Err("a claim lasts more than zero and up to 7 days, such as 15m".to_owned()),
         false => Ok(time),
     }
 }

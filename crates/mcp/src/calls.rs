@@ -449,7 +449,7 @@ impl Claimed {
         if self.is_new
             && let Err(error) = task.store().release(task.key(), self.claim.fence)
         {
-            tracing::warn!(key = %task.key(), %error, "the claim was not given back; it stands until it expires");
+            tracing::warn!(key = %task.key(), %error, "the claim was not released; it lasts until it expires");
         }
     }
 }

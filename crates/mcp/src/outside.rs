@@ -1,8 +1,8 @@
-//! The tools for what a task does outside of its checkpoint: effects that must not happen twice, and what a person is to
+//! The tools for actions outside of the checkpoint: effects that must not happen twice, and actions that a person must
 //! approve first.
 //!
-//! The agent brings an effect about itself. The server keeps the guard of each that was begun; once the server ends, or the
-//! task is handed over, one without an end is in doubt.
+//! The agent performs an effect itself. The server holds the guard of each begun effect. When the server ends, or the
+//! task is handed over, an effect without an end is in doubt.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ impl Guards {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves those of a task without an end, and names them.
+    /// Drops the guards of a task, and returns the ids of their effects.
     pub(crate) fn leave(&self, key: &str) -> Vec<String> {
         let mut all = self.all();
         let left: Vec<_> = all.keys().filter(|(of, _)| of == key).cloned().collect();
@@ -108,14 +108,14 @@ impl Calls {
         Ok(state)
     }
 
-    /// Records how an effect ended: with a receipt it took place.
+    /// Records how an effect ended; with a receipt it took place.
     fn end_effect(&self, input: &inputs::Effect, receipt: Option<&Value>) -> Result<(), Failed> {
         let name = (input.key.clone(), input.id.clone());
         let mut guards = self.guards.all();
         let Some(begun) = guards.get_mut(&name) else {
             return self.settle(input, receipt);
         };
-        // Who began it says how it ended, also once another has the task: what took place is a fact.
+        // The agent that began it reports its end, even if another has the task: that it took place is a fact.
         if begun.fence != input.fence {
             self.owned(&input.key, input.fence)?;
         }
@@ -128,7 +128,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Settles an effect of which another process left no end.
+    /// Settles an effect whose end another process did not record.
     fn settle(&self, input: &inputs::Effect, receipt: Option<&Value>) -> Result<(), Failed> {
         let task = self.owned(&input.key, input.fence)?;
         let at = |error| Failed::from(task.error(error));
@@ -227,7 +227,7 @@ impl ApprovalState {
     }
 }
 
-/// What an agent does about an approval that stands so.
+/// The next step of an agent, by the status of an approval.
 fn next(status: ApprovalStatus) -> &'static str {
     match status {
         ApprovalStatus::Pending => {
@@ -248,7 +248,7 @@ fn next(status: ApprovalStatus) -> &'static str {
     }
 }
 
-/// A receipt as a text: one that is a text as it is, another as its JSON.
+/// A receipt as text: a text as it is, any other value as its JSON.
 fn text_of(receipt: &Receipt) -> String {
     let mut text = receipt
         .read::<String>()

@@ -138,7 +138,7 @@ fn a_command_line_that_is_wrong_is_said_on_standard_error() {
     let (folder, store) = place();
     for (options, said) in [
         (vec!["--format", "nope"], "is not a known format"),
-        (vec!["--for", "0s"], "a claim stands for some time"),
+        (vec!["--for", "0s"], "a claim lasts more than zero"),
         (vec!["--fence", "1"], "unexpected argument"),
         (vec!["--log", "loud"], "invalid value"),
     ] {
