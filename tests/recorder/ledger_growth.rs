@@ -1,4 +1,4 @@
-//! What an effect costs does not grow with the ledger, and what is remembered of a ledger is never believed of another.
+//! The cost of an effect does not grow with the ledger, and a cache entry of one ledger is never used for another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use agent_checkpoint::{CheckpointStoreExt, Dropped, Fence, Key, Result, Revision
 
 use crate::common::{EXAMPLE, hands_out_no, key, task};
 
-/// Longer than a tick of the clock by which files are stamped.
+/// Longer than a tick of the clock that stamps files.
 const TICK: Duration = Duration::from_millis(30);
 
-/// A store that counts the lines of ledgers that it gives.
+/// A store that counts the ledger lines that it returns.
 #[derive(Clone, Default)]
 struct Counting {
     store: MemoryStore,
     lines: Arc<AtomicUsize>,
-    /// It gives all lines each time.
+    /// It returns all lines each time.
     is_whole: bool,
 }
 
@@ -124,16 +124,16 @@ fn receipt(ledger: &Ledger, number: usize) -> usize {
     }
 }
 
-/// How many lines the effect behind so many others reads.
+/// How many lines an effect reads after `count` others.
 fn lines_behind(store: &Counting, count: usize) -> usize {
     let tasks = store.checkpoints::<TaskCheckpoint>();
-    // As a recorder does, each time a ledger of its own.
+    // Like a recorder, take a new ledger each time.
     let ledger = || tasks.ledger(&key("a"), "dev");
     (0..count).for_each(|number| bring_about(&ledger(), number));
     let before = store.lines.load(Ordering::Relaxed);
     bring_about(&ledger(), count);
     let lines = store.lines.load(Ordering::Relaxed) - before;
-    // Nothing of what was done is lost by that.
+    // No recorded effect is lost.
     assert!((0..=count).all(|number| receipt(&ledger(), number) == number));
     lines
 }
@@ -142,7 +142,7 @@ fn lines_behind(store: &Counting, count: usize) -> usize {
 fn an_effect_reads_as_many_lines_behind_a_thousand_as_behind_ten() {
     let few = lines_behind(&Counting::default(), 10);
     assert_eq!(few, lines_behind(&Counting::default(), 1_000));
-    // A store that leaves nothing out shows what is counted.
+    // A store that omits no lines shows that the count works.
     let whole = Counting {
         is_whole: true,
         ..Counting::default()
@@ -162,7 +162,7 @@ fn bytes_read() -> u64 {
     all.unwrap().parse().unwrap()
 }
 
-/// How many bytes the effect behind so many others reads, in a process that goes on and in one that begins.
+/// How many bytes the next effect reads after these, in a process that has the ledger cached and in a new one.
 #[cfg(target_os = "linux")]
 fn bytes_behind(store: Open<'_>, key: &Key, effects: std::ops::Range<usize>) -> [u64; 2] {
     let ledger = Ledger::new(store().into(), key, "dev");
@@ -203,7 +203,7 @@ fn an_effect_reads_as_many_bytes_behind_many_as_behind_ten() {
             many < few + 100,
             "{few} bytes behind 10, and {many} behind 300"
         );
-        // Each line has more than 100 bytes. It is read once, however many steps an effect has.
+        // Each line has more than 100 bytes, and is read once, however many steps an effect has.
         assert!(
             (60_000..few + 2 * 400 * 320).contains(&anew),
             "{anew} bytes in a new process"
@@ -225,7 +225,7 @@ fn what_another_program_does_to_the_file_of_a_ledger_counts() {
     for number in 0..4 {
         bring_about(&ledger, number);
     }
-    // A person writes what is known, in place and as long as before.
+    // A person edits a receipt in place, with the same length.
     sleep(TICK);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace(r#""json":"1""#, r#""json":"7""#)).unwrap();
@@ -233,7 +233,7 @@ fn what_another_program_does_to_the_file_of_a_ledger_counts() {
         [0, 1, 2, 3].map(|number| receipt(&ledger, number)),
         [0, 7, 2, 3]
     );
-    // Another process adds a line: what it did is not done again.
+    // Another process adds a line: its effect is not done again.
     let one = fs::read_to_string(&file).unwrap();
     bring_about(&ledger, 4);
     let both = fs::read_to_string(&file).unwrap();
@@ -241,7 +241,7 @@ fn what_another_program_does_to_the_file_of_a_ledger_counts() {
     fs::write(&file, format!("{both}{theirs}")).unwrap();
     assert_eq!(receipt(&ledger, 5), 4);
     bring_about(&ledger, 6);
-    // One that is shorter, or has another inode.
+    // A shorter file, and one with another inode.
     sleep(TICK);
     fs::write(&file, one).unwrap();
     assert!(matches!(
@@ -257,7 +257,7 @@ fn what_another_program_does_to_the_file_of_a_ledger_counts() {
     .unwrap();
     fs::rename(file.with_extension("new"), &file).unwrap();
     assert_eq!(receipt(&ledger, 1), 1);
-    // Damage is found, also in the middle.
+    // Damage is found, even at the beginning.
     sleep(TICK);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen('{', "x", 1)).unwrap();
@@ -290,7 +290,7 @@ fn nothing_of_a_task_that_was_forgotten_is_remembered() {
             .store()
             .forget(&key("a"), &DeleteOptions::new())
             .unwrap();
-        // As many lines, and of the same lengths.
+        // The same number of lines, with the same lengths.
         for number in [2, 0, 1] {
             bring_about(&next, number);
         }
@@ -312,7 +312,7 @@ fn what_a_task_before_it_did_is_not_done_by_the_next_one() {
     let ledger = tasks.ledger(&key("a"), "dev");
     bring_about(&ledger, 0);
     bring_about(&ledger, 1);
-    // The process that archived the task was killed before it said so.
+    // The process that archived the task was killed before it recorded that.
     let revision = tasks.get(&key("a")).unwrap().revision;
     let killed = format!(
         r#"{{"is":"ending","at":"2026-03-02T08:00:00Z","by":"one","document":"{revision}"}}"#
@@ -327,7 +327,7 @@ fn what_a_task_before_it_did_is_not_done_by_the_next_one() {
     store.delete(&key("a"), &DeleteOptions::new()).unwrap();
     tasks.create(&key("a"), &task(&["Another"])).unwrap();
     bring_about(&ledger, 0);
-    // Also once a line is behind that, and for whoever reads all of it.
+    // Even after one more line, and for a reader of all lines.
     bring_about(&ledger, 1);
     let next = store
         .checkpoints::<TaskCheckpoint>()

@@ -816,14 +816,14 @@ fn a_list_of_covered_files_is_written_once() {
         work.write("src/a.rs", &format!("change {command}"));
         let _ = recorder.prove("Make a", &all()).unwrap();
     }
-    // A list of other files is no longer than it has files.
+    // A list of other files has only its own files.
     let few = sh("exit 0").with_inputs(["docs"]);
     let last = recorder.prove("Make b", &few).unwrap().record;
     assert_eq!(last.files().collect::<Vec<_>>(), ["docs/d.md"]);
     let sizes = sizes(&work);
     assert!(sizes[0] > 200 * 100, "{sizes:?}");
     assert!(sizes[1..].iter().all(|size| *size < 2_000), "{sizes:?}");
-    // Each proof has all of its files, for whoever reads the ledger, and a change of any shows.
+    // Every reader of the ledger gets all files of each proof, and a change of any shows.
     let read = |state: agent_checkpoint::ledger::LedgerState| -> Vec<Vec<String>> {
         let files = state
             .proofs
@@ -844,7 +844,7 @@ fn a_list_of_covered_files_is_written_once() {
     assert_eq!(status(&recorder, "Make a"), "proven");
     work.write("src/many/file-7.rs", "x");
     assert_eq!(status(&recorder, "Make a"), "outdated src/many/file-7.rs");
-    // A copy has the lists, and so has what a ledger is taken along to.
+    // A copy of the store has the lists, and so has a copy of the ledger.
     let target = tempfile::tempdir().unwrap();
     let target = FileStore::open(target.path());
     let report = copy(tasks.store(), &target, &CopyOptions::new(), &mut |_| {}).unwrap();
@@ -869,7 +869,7 @@ fn a_list_of_covered_files_is_written_once() {
 #[test]
 fn a_save_of_another_task_outdates_no_proof_of_the_whole_project() {
     let work = Work::new();
-    // Of a store in a folder of the project, and of one in the project's own folder.
+    // For a store in a folder of the project, and for one in the project's own folder.
     for folder in ["checkpoints", ""] {
         let store = FileStore::open(work.path(folder));
         let tasks = store.checkpoints::<TaskCheckpoint>();
@@ -889,7 +889,7 @@ fn a_save_of_another_task_outdates_no_proof_of_the_whole_project() {
             .unwrap();
         tasks.create(&key("US-010"), &first).unwrap();
         assert!(is_proven(), "{}", status(&recorder, "Make a"));
-        // What is named counts all the same, and so does what is not of the store.
+        // A named file still counts, and so does a file that is not the store's.
         let named = match folder {
             "" => "US-009.json",
             _ => "checkpoints/US-009.json",
@@ -917,7 +917,7 @@ fn a_save_of_another_task_outdates_no_proof_of_the_whole_project() {
 #[test]
 fn no_rest_of_a_secret_is_kept_of_an_output() {
     let secret = &["sk-", "ant-api03-", "abcdefghijklmnopqrstuvwxyz0123456789"].concat();
-    // It is cut at each of its letters.
+    // Cut the secret at each of its characters.
     for rest in 0..=secret.len() {
         let after = 8 * 1024 - rest;
         let output = format!("begin\ntoken {secret}\n{}", "x".repeat(after - 1));
