@@ -27,13 +27,13 @@ impl InPlace {
         Ok(Self::open_with_metadata(path)?.map(|(opened, _)| opened))
     }
 
-    /// Writes over an existing file; `false` if there is none, or if it has another owner or wider permissions than the
-    /// file `like`.
+    /// Writes over an existing file; `false` if there is none, or if it has another owner or other permissions than
+    /// the file `like`.
     pub(crate) fn write_over(path: &Path, like: &Path, bytes: &[u8]) -> Result<bool, FileError> {
         let Some((opened, found)) = Self::open_with_metadata(path)? else {
             return Ok(false);
         };
-        if !look(like)?.is_some_and(|like| is_no_wider_open(&found, &like)) {
+        if !look(like)?.is_some_and(|like| has_same_readers(&found, &like)) {
             return Ok(false);
         }
         let length = bytes.len() as u64;
@@ -112,16 +112,17 @@ impl InPlace {
     }
 }
 
-fn is_no_wider_open(file: &Metadata, than: &Metadata) -> bool {
+/// Whether the same users may read both files.
+fn has_same_readers(file: &Metadata, other: &Metadata) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        let is_owned_alike = (file.uid(), file.gid()) == (than.uid(), than.gid());
-        is_owned_alike && file.mode() & !than.mode() & 0o777 == 0
+        let readers = |of: &Metadata| (of.uid(), of.gid(), of.mode() & 0o777);
+        readers(file) == readers(other)
     }
     #[cfg(not(unix))]
     {
-        let _ = (file, than);
+        let _ = (file, other);
         true
     }
 }

@@ -55,7 +55,10 @@ impl EffectGuard {
         }
     }
 
-    pub(super) fn round(&self) -> &str {
+    /// The name of this round: [`EffectRecord::round`](super::EffectRecord::round) as long as the effect was not begun
+    /// again.
+    #[must_use]
+    pub fn round(&self) -> &str {
         &self.round
     }
 

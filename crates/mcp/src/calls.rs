@@ -6,7 +6,7 @@ use agent_checkpoint::fleet::Row;
 use agent_checkpoint::recorder::Owner;
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{
-    CheckpointStoreExt, Claim, ClaimRequest, Fence, Handoff, Operation, ProcessId, Report, quoted,
+    CheckpointStoreExt, Claim, ClaimRequest, Fence, Handoff, Operation, ProcessId, Report,
 };
 use agent_checkpoint_cli::served::{Call, Refused, Said, Served, Task};
 use chrono::{SecondsFormat, TimeDelta};
@@ -243,7 +243,7 @@ impl Calls {
                 ],
                 ..Said::default()
             };
-            return self.given_away(&input.key, said);
+            return self.given_away(&task, &input.key, said);
         };
         inputs::name("to", to)?;
         self.keep(&task, fence)?;
@@ -255,6 +255,7 @@ impl Calls {
             )),
             _ => refused.into(),
         })?;
+        let answer = self.given_away(&task, &input.key, said);
         // A protocol's own operation for a hand-over leaves the claim.
         let claimed = task.store().claimed(task.key()).ok().flatten();
         let is_own = |claim: &Claim| claim.fence == fence && claim.stands(task.now());
@@ -263,18 +264,13 @@ impl Calls {
             let released = task.store().release(task.key(), fence);
             released.map_err(|error| task.error(error))?;
         }
-        self.given_away(&input.key, said)
+        answer
     }
 
     /// The answer of a hand-over, with a warning for each effect that it leaves in doubt.
-    fn given_away(&self, key: &str, said: Said) -> Result<Answer, Failed> {
+    fn given_away(&self, task: &Task, key: &str, said: Said) -> Result<Answer, Failed> {
         let mut saved = saved(key, said);
-        for id in self.guards.leave(key) {
-            saved.notes.push(format!(
-                "warning: the effect {} has no end: the next agent has to find out whether it took place",
-                quoted(&id)
-            ));
-        }
+        saved.notes.extend(self.leave_effects(task));
         Answer::new(&saved, &saved.text())
     }
 
@@ -341,13 +337,14 @@ impl Calls {
             ..Call::default()
         };
         let task = self.served.write(&call)?;
-        let claim = claim_of(&task)?.filter(|claim| claim.fence == fence);
-        let Some(claim) = claim else {
-            // The same error that the store would give for a write.
-            let claim = claim_of(&task)?;
-            let checked = Claim::check(claim.as_ref(), Some(fence), task.now());
-            let error = checked.err().unwrap_or_else(|| Claim::unknown(fence));
-            return Err(task.error(error).into());
+        let claim = match claim_of(&task)? {
+            Some(claim) if claim.fence == fence => claim,
+            other => {
+                // The same error that the store would give for a write.
+                let checked = Claim::check(other.as_ref(), Some(fence), task.now());
+                let error = checked.err().unwrap_or_else(|| Claim::unknown(fence));
+                return Err(task.error(error).into());
+            }
         };
         let session = claim.agent.as_ref().and_then(|agent| {
             let session = claim.owner.strip_prefix(agent.as_str())?;

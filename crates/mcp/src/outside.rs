@@ -12,7 +12,7 @@ use agent_checkpoint::ledger::{
     Receipt, Settlement,
 };
 use agent_checkpoint::{Fence, quoted};
-use agent_checkpoint_cli::served::{Call, Refused};
+use agent_checkpoint_cli::served::{Call, Task};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
@@ -29,9 +29,10 @@ const MAY_RUN: &str = "It may still run on another machine: have that ended befo
 const FIND_OUT: &str = "Nothing says whether it took place. Do not do it again: find out, or ask the user, and call `effect` with \
                         \"do\": \"done\" and what is known of the receipt, or with \"not_done\".";
 
-/// The effects that were begun through this server and have no end yet, by task and id.
+/// The effects that were begun through this server and have no end yet, by their rounds: a key may have several
+/// spellings, and an effect that was begun again since has another round.
 #[derive(Debug, Default)]
-pub(crate) struct Guards(Mutex<BTreeMap<(String, String), Begun>>);
+pub(crate) struct Guards(Mutex<BTreeMap<String, Begun>>);
 
 #[derive(Debug)]
 struct Begun {
@@ -40,16 +41,8 @@ struct Begun {
 }
 
 impl Guards {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<(String, String), Begun>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Begun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Drops the guards of a task, and returns the ids of their effects.
-    pub(crate) fn leave(&self, key: &str) -> Vec<String> {
-        let mut all = self.all();
-        let left: Vec<_> = all.keys().filter(|(of, _)| of == key).cloned().collect();
-        left.iter().for_each(|name| drop(all.remove(name)));
-        left.into_iter().map(|(_, id)| id).collect()
     }
 }
 
@@ -84,9 +77,8 @@ impl Calls {
         let claim = self.keep(&task, Fence::new(input.fence))?;
         let mut state = match task.ledger().begin(&effect).map_err(at)? {
             EffectDecision::Do(guard) => {
-                let name = (input.key.clone(), input.id.clone());
-                let fence = input.fence;
-                self.guards.all().insert(name, Begun { fence, guard });
+                let (round, fence) = (guard.round().to_owned(), input.fence);
+                self.guards.all().insert(round, Begun { fence, guard });
                 EffectState::new(input, "do", PERFORM)
             }
             EffectDecision::AlreadyDone(receipt) => EffectState {
@@ -110,42 +102,57 @@ impl Calls {
 
     /// Records how an effect ended; with a receipt it took place.
     fn end_effect(&self, input: &inputs::Effect, receipt: Option<&Value>) -> Result<(), Failed> {
-        let name = (input.key.clone(), input.id.clone());
-        let mut guards = self.guards.all();
-        let Some(begun) = guards.get_mut(&name) else {
-            return self.settle(input, receipt);
+        let call = Call {
+            key: input.key.clone(),
+            ..Call::default()
         };
-        // The agent that began it reports its end, even if another has the task: that it took place is a fact.
-        if begun.fence != input.fence {
-            self.owned(&input.key, input.fence)?;
-        }
-        let ended = match receipt {
-            Some(receipt) => begun.guard.done(receipt).map(|_| ()),
-            None => begun.guard.not_done(),
-        };
-        ended.map_err(|error| Failed::from(Refused::from(&error)))?;
-        guards.remove(&name);
-        Ok(())
-    }
-
-    /// Settles an effect whose end another process did not record.
-    fn settle(&self, input: &inputs::Effect, receipt: Option<&Value>) -> Result<(), Failed> {
-        let task = self.owned(&input.key, input.fence)?;
+        let task = self.served.read(&call)?;
         let at = |error| Failed::from(task.error(error));
-        let ledger = task.ledger();
-        let effects = ledger.effects().map_err(at)?;
+        let effects = task.ledger().effects().map_err(at)?;
         let record = effects.iter().find(|effect| effect.id == input.id);
-        let record = record.ok_or_else(|| {
+        let mut guards = self.guards.all();
+        let begun = record.and_then(|record| guards.get_mut(&record.round));
+        // The agent that began it reports its end, even if another has the task: that it took place is a fact.
+        let owned = match &begun {
+            Some(begun) if begun.fence == input.fence => None,
+            _ => Some(self.owned(&input.key, input.fence)?),
+        };
+        let Some(record) = record else {
             let id = quoted(&input.id);
-            Failed::refused(format!(
+            return Err(Failed::refused(format!(
                 "the task has begun no effect {id}; begin it before you do it, with \"do\": \"begin\""
-            ))
-        })?;
+            )));
+        };
+        if let Some(Begun { guard, .. }) = begun {
+            match receipt {
+                Some(receipt) => guard.done(receipt).map(|_| ()),
+                None => guard.not_done(),
+            }
+            .map_err(at)?;
+            guards.remove(&record.round);
+            return Ok(());
+        }
+        // Another process began it, and did not record its end.
         let settlement = match receipt {
             Some(receipt) => Settlement::done(receipt).map_err(at)?,
             None => Settlement::NotDone,
         };
+        let ledger = owned.as_ref().unwrap_or(&task).ledger();
         ledger.settle(record, settlement).map_err(at)
+    }
+
+    /// Drops the guards of a task that is handed over. Returns a warning for each effect that this leaves in doubt.
+    pub(crate) fn leave_effects(&self, task: &Task) -> Vec<String> {
+        let effects = task.ledger().effects().unwrap_or_default();
+        let mut guards = self.guards.all();
+        let left = effects
+            .iter()
+            .filter(|effect| guards.remove(&effect.round).is_some());
+        left.map(|effect| {
+            let id = quoted(&effect.id);
+            format!("warning: the effect {id} has no end: the next agent has to find out whether it took place")
+        })
+        .collect()
     }
 
     pub(crate) fn approval(&self, input: &inputs::Approval) -> Result<Answer, Failed> {

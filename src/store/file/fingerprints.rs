@@ -70,7 +70,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn it_is_written_over_unless_it_has_another_name_or_is_wider_open() {
+    fn it_is_written_over_unless_it_has_another_name_or_other_permissions() {
         use std::fs::{Permissions, hard_link, metadata, read_to_string, set_permissions};
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,9 @@ mod tests {
         let before = read_to_string(&other_name).unwrap();
         assert_ne!(write("of one name").ino(), first.ino());
         assert_eq!(read_to_string(&other_name).unwrap(), before);
-        set_permissions(&target, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(write("for the owner alone").mode() & 0o777, 0o600);
+        for mode in [0o600, 0o640] {
+            set_permissions(&target, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(write("for the same readers").mode() & 0o777, mode);
+        }
     }
 }

@@ -388,7 +388,8 @@ impl Doctor<'_> {
         let stays = |file: &&PathBuf| {
             fs::remove_file(file).is_err_and(|error| error.kind() != ErrorKind::NotFound)
         };
-        let held = if fix { held_lock(&own) } else { None };
+        let timeout = self.global.lock_timeout.unwrap_or(LOCK_TIMEOUT);
+        let held = if fix { held_lock(&own, timeout) } else { None };
         let left = match fix && held.is_none() {
             true => old.iter().filter(stays).count(),
             false => old.len(),
@@ -523,14 +524,14 @@ fn no_locks(file: &Path) -> Option<std::io::Error> {
     }
 }
 
-/// Waits for the saves that are running in a folder. Returns the first lock that is still held after [`LOCK_TIMEOUT`], or that
+/// Waits for the saves that are running in a folder. Returns the first lock that is still held after `timeout`, or that
 /// cannot be taken.
 ///
 /// A save creates its temporary file under the lock of its checkpoint, with a name that is never used again. So once each
 /// lock was free for a moment, no file that was there before belongs to a running save, even if that save was suspended
 /// for an hour or the clock was changed.
-fn held_lock(own: &Path) -> Option<PathBuf> {
-    let until = Instant::now() + LOCK_TIMEOUT;
+fn held_lock(own: &Path, timeout: Duration) -> Option<PathBuf> {
+    let until = Instant::now() + timeout;
     let is_held = |lock: &PathBuf| {
         let Ok(file) = File::open(lock) else {
             return lock.exists();

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::ledger::{ApprovalDecision, Ledger};
-use agent_checkpoint::store::FileStore;
-use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, Key};
+use agent_checkpoint::ledger::{ApprovalDecision, Effect, EffectDecision, Ledger};
+use agent_checkpoint::store::{CheckpointStore, DeleteOptions, FileStore};
+use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, Fence, Key};
 use serde_json::{Value, json};
 
 use crate::client::{Client, place, text};
@@ -150,6 +150,45 @@ fn how_an_effect_ended_counts_also_once_another_has_the_task() {
     let effects = person(&store).effects().unwrap();
     let done = serde_json::to_value(&effects[0]).unwrap();
     assert_eq!(done["status"], "done");
+}
+
+#[test]
+fn an_effect_of_a_task_that_was_forgotten_is_not_mistaken_for_that_of_the_next() {
+    let (_folder, store) = place();
+    let mut client = Client::of(&store);
+    let fence = client.begin("T-1", &["One"]);
+    client.done("effect", mail(fence, "begin", json!({})));
+    let files = FileStore::open(&store);
+    let forget = DeleteOptions::new().with_fence(Some(Fence::new(fence)));
+    files.forget(&Key::new("T-1").unwrap(), &forget).unwrap();
+    let fence = client.begin("T-1", &["One"]);
+    let other = person(&store).fenced(Fence::new(fence));
+    match other.begin(&Effect::with_id(MAIL).unwrap()).unwrap() {
+        // Its process does not record how it ended.
+        EffectDecision::Do(guard) => drop(guard),
+        decision => panic!("{decision:?}"),
+    }
+    let doubt = client.done("effect", mail(fence, "begin", json!({})));
+    assert_eq!(doubt["outcome"], "in_doubt");
+    client.done("effect", mail(fence, "done", json!({ "receipt": "sent" })));
+    let already = client.done("effect", mail(fence, "begin", json!({})));
+    assert_eq!(already["receipt"], "sent");
+}
+
+#[test]
+fn an_effect_is_the_same_under_each_spelling_of_its_key() {
+    let (_folder, store) = place();
+    let mut client = Client::with(&store, &["--format", "agent-session", "--agent", "Agent-A"]);
+    let begin = json!({ "key": "Agent-A", "plan": ["One"], "details": { "task": "F-1" } });
+    let fence = client.done("begin", begin)["fence"].as_u64().unwrap();
+    let effect = |key, id, doing| json!({ "key": key, "fence": fence, "id": id, "do": doing });
+    for id in ["one", "two"] {
+        client.done("effect", effect("Agent-A", id, "begin"));
+    }
+    client.done("effect", effect("agent_a", "one", "done"));
+    let over = client.done("hand_over", json!({ "key": "agent_a", "fence": fence }));
+    let notes = over["notes"].to_string();
+    assert!(notes.contains("two") && !notes.contains("one"), "{over}");
 }
 
 #[test]
