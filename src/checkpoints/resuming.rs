@@ -184,7 +184,8 @@ impl<C: Checkpoint> Checkpoints<C> {
         }
     }
 
-    /// The claim that prevents the asking owner from carrying on.
+    /// The claim that prevents the asking owner from carrying on. The claim of a gone process of the asking agent does
+    /// not: the agent gets it back at once.
     fn held(
         &self,
         claim: Option<Claim>,
@@ -192,7 +193,14 @@ impl<C: Checkpoint> Checkpoints<C> {
         now: DateTime<Utc>,
     ) -> Option<Claim> {
         claim.filter(|claim| {
-            !options.ignores_claims && claim.stands(now) && !self.is_askers(claim, options)
+            let is_left = || {
+                let agent = claim.agent.as_deref().filter(|agent| asks(options, agent));
+                agent.is_some_and(|agent| claim.is_left_by_dead(agent))
+            };
+            !options.ignores_claims
+                && claim.stands(now)
+                && !self.is_askers(claim, options)
+                && !is_left()
         })
     }
 
@@ -228,9 +236,7 @@ impl<C: Checkpoint> Checkpoints<C> {
             return None;
         };
         let agent = handoff.agent.as_deref()?;
-        let asks_itself =
-            |asker: &String| asker == agent || asker.starts_with(&format!("{agent},"));
-        if last.age >= MOMENTS || options.asker.as_ref().is_some_and(asks_itself) {
+        if last.age >= MOMENTS || asks(options, agent) {
             return None;
         }
         Some(format!(
@@ -240,6 +246,15 @@ impl<C: Checkpoint> Checkpoints<C> {
             last.age.num_seconds().max(0),
         ))
     }
+}
+
+/// Whether this agent asks, in any session.
+fn asks(options: &ResumeOptions, agent: &str) -> bool {
+    let asker = options
+        .asker
+        .as_deref()
+        .and_then(|asker| asker.strip_prefix(agent));
+    asker.is_some_and(|session| session.is_empty() || session.starts_with(','))
 }
 
 /// The damage of a document that a recovery would replace; `None` if it is only nested too deeply, which a

@@ -256,8 +256,8 @@ fn missing(error: agent_checkpoint::Error, address: &Path) -> Failure {
 /// The error of a `ckpt` that was built without a kind of store.
 fn not_built(feature: &str) -> Failure {
     Failure::usage(format!(
-        "{feature}: this ckpt was built without stores of this kind; install one that has them with \
-         `cargo install agent-checkpoint-cli --features {feature}`"
+        "{feature}: this ckpt was built without stores of this kind; in a clone of its source, run `cargo install --path \
+         crates/cli --locked --features {feature}`"
     ))
 }
 

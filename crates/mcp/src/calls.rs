@@ -392,10 +392,7 @@ impl Calls {
         fence: Option<Fence>,
     ) -> Result<Judged, Failed> {
         let task = self.served.read(call)?;
-        // If a process of this agent is gone, the agent may continue its task in any session.
-        let agent = call.agent.as_deref().unwrap_or_default();
-        let is_left = claim_of(&task)?.is_some_and(|claim| claim.is_left_by_dead(agent));
-        let resume = task.resume(recording(&task, &call.key, fence), is_left)?;
+        let resume = task.resume(recording(&task, &call.key, fence), false)?;
         let budget = budget_tokens.map(|tokens| tokens.clamp(200, LARGEST) as usize);
         let rendered = self.served.prompt(&resume, budget, USUAL)?;
         Ok(Judged::new(&call.key, &resume, rendered))

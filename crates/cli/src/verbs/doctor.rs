@@ -82,14 +82,12 @@ struct Finding {
 pub(super) fn run(place: Option<&Path>, fix: bool, global: &Global) -> Result<Outcome, Failure> {
     if global.key.is_some() || global.slot.is_some() {
         return Err(Failure::usage(
-            "doctor looks at all checkpoints of a store; leave --key and --slot out",
+            "doctor looks at all checkpoints of a store; omit --key and --slot",
         ));
     }
     let place = match (place, global.store.as_deref()) {
         (Some(_), Some(_)) => {
-            return Err(Failure::usage(
-                "DIR and --store are both given; leave one out",
-            ));
+            return Err(Failure::usage("DIR and --store are both given; omit one"));
         }
         (None, None) => {
             return Err(Failure::usage(
@@ -98,10 +96,10 @@ pub(super) fn run(place: Option<&Path>, fix: bool, global: &Global) -> Result<Ou
         }
         (Some(place), None) | (None, Some(place)) => place,
     };
-    let opened = Opened::new(place, Access::Read, global)?;
+    let mut outcome = Outcome::new();
+    let opened = Opened::new(place, Access::Read, global)?.or_not_begun(global, &mut outcome);
     let options = scan::options(global)?.with_depth(DEPTH);
     let fleet = Fleet::scan(&[opened.source()], &options, super::now(global));
-    let mut outcome = Outcome::new();
     scan::tell_skipped(&fleet, &mut outcome);
     let mut doctor = Doctor {
         global,

@@ -44,11 +44,11 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
         (Some(store), None) => store,
         (None, Some(store)) => store,
     };
-    let opened = Opened::new(store, Access::Read, global)?;
+    let mut outcome = Outcome::new();
+    let opened = Opened::new(store, Access::Read, global)?.or_not_begun(global, &mut outcome);
     // Sub-folders are separate stores.
     let options = scan::options(global)?.with_depth(0);
     let fleet = Fleet::scan(&[opened.source()], &options, now(global));
-    let mut outcome = Outcome::new();
     scan::tell_skipped(&fleet, &mut outcome);
     let is_corrupt = |row: &Row| matches!(row.state, RowState::Corrupt { .. });
     if fleet.rows().iter().any(is_corrupt) {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_checkpoint::fleet::{Fleet, FleetOptions, SkipReason, Source};
-use agent_checkpoint::store::CheckpointStore;
+use agent_checkpoint::store::{CheckpointStore, MemoryStore};
 
 use crate::args::Global;
 use crate::backend::{self, Access};
 use crate::failure::Failure;
+use crate::global::Origin;
 use crate::output::Outcome;
 
 /// A folder, or a store with its address.
@@ -25,6 +26,26 @@ impl Opened {
         let store = backend::open(path, access, global)?;
         let address = backend::shown(path).display().to_string();
         Ok(Opened::Store(address, store))
+    }
+
+    /// An empty store instead of the folder of `ckpt.toml` if there is no such folder yet. A folder that the command line or
+    /// the environment names must exist: its name may be misspelled.
+    pub(super) fn or_not_begun(self, global: &Global, outcome: &mut Outcome) -> Opened {
+        match self {
+            Opened::Folder(path)
+                if matches!(global.origin("store"), Origin::File(_))
+                    && global.store.as_deref() == Some(&*path)
+                    && !path.is_symlink()
+                    && matches!(path.try_exists(), Ok(false)) =>
+            {
+                let name = path.display().to_string();
+                outcome.note(format!(
+                    "{name} does not exist yet; `ckpt start` creates it"
+                ));
+                Opened::Store(name, Arc::new(MemoryStore::new()))
+            }
+            opened => opened,
+        }
     }
 
     pub(super) fn store(&self) -> Option<&Arc<dyn CheckpointStore>> {

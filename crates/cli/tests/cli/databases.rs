@@ -699,8 +699,17 @@ fn a_killed_agents_work_is_taken_over() {
     let done = ["step", "done", "--current", "--modified", "src/a.rs"];
     run(0, &[&done[..], &one].concat());
     run(0, &[&["step", "start", "Make b"], &one[..]].concat());
+    // While it runs, another session of the same agent may not resume the task; afterwards it may, as it may claim it.
+    let session = ["resume", "--agent", "one", "--session", "s2", "--json"];
+    let plan = |code: i32| run(code, &session).json()["decision"].clone();
+    assert_eq!(plan(4), "refuse");
     agent.kill().unwrap();
     agent.wait().unwrap();
+    assert_eq!(plan(1), "ask");
+    assert_eq!(
+        run(4, &["resume", "--agent", "two", "--json"]).json()["decision"],
+        "refuse"
+    );
 
     let two = ["--agent", "two"];
     let refused = run(4, &[&["resume"], &two[..]].concat());

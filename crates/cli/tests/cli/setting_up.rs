@@ -389,3 +389,25 @@ fn the_hooks_run_as_they_are_written() {
         }
     }
 }
+
+#[test]
+fn a_store_that_is_only_configured_has_no_checkpoints_yet() {
+    let project = Project::new();
+    project.expect(0, &["init", "--write"]);
+    for words in [
+        &["status"][..],
+        &["list"],
+        &["doctor"],
+        &["report", "--html", "page.html"],
+    ] {
+        let run = project.expect(0, words);
+        assert!(
+            run.err
+                .contains("checkpoints does not exist yet; `ckpt start` creates it"),
+            "{run:?}"
+        );
+    }
+    // A folder that is named may be misspelled.
+    project.expect(2, &["status", "chekpoints"]);
+    project.expect(2, &["list", "--store", "checkpoints"]);
+}

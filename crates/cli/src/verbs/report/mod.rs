@@ -51,10 +51,12 @@ pub(super) fn run(how: &HtmlReport, global: &Global) -> Result<Outcome, Failure>
         true => None,
         false => earlier_page(&how.html)?,
     };
-    let opened = status::opened(&how.scope, global)?;
+    let mut outcome = Outcome::new();
+    let opened = status::opened(&how.scope, global)?.into_iter();
+    let opened = opened.map(|it| it.or_not_begun(global, &mut outcome));
+    let opened: Vec<Opened> = opened.collect();
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
     let options = status::options(&how.scope, global)?;
-    let mut outcome = Outcome::new();
     let (fleet, tasks) = gather(&sources, &options, &how.scope, global, &mut outcome);
     status::judge(&fleet, &mut outcome);
     let page = page::of(&fleet, &tasks)?;

@@ -25,14 +25,20 @@ use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
 
 pub(super) fn run(how: &Status, global: &Global) -> Result<Outcome, Failure> {
-    let opened = opened(&how.scope, global)?;
+    let mut opened = opened(&how.scope, global)?;
+    let mut outcome = Outcome::new();
+    if !how.watch {
+        let begun = opened
+            .into_iter()
+            .map(|it| it.or_not_begun(global, &mut outcome));
+        opened = begun.collect();
+    }
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
     let options = options(&how.scope, global)?;
     if how.watch {
         let stores = opened.iter().filter_map(Opened::store);
         return watch::run(&sources, stores, &options, how, global);
     }
-    let mut outcome = Outcome::new();
     let fleet = scan(&sources, &options, global, &mut outcome);
     judge(&fleet, &mut outcome);
     print(fleet, how, global, &mut outcome);
