@@ -117,7 +117,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
         ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",
         ErrorKind::Claimed { .. } => {
-            "; the fence is shown with --fence N, and `ckpt claim --agent A --take-over` takes the task over if its owner is known to be dead"
+            "; pass the fence with --fence N, or take the task over with `ckpt claim --agent A --take-over` if its owner is known to be dead"
         }
         ErrorKind::Fenced { why, .. } => match why {
             Fenced::Expired { .. } => " (`ckpt claim --renew --fence N`)",

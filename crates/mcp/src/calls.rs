@@ -469,7 +469,7 @@ pub(crate) fn time(claim: &Claim) -> String {
 /// The sentence that a task belongs to the caller.
 fn ownership(word: &str, begun: &Begun) -> String {
     format!(
-        "{word}: {} is yours until {}; reports renew that. Fence: {}. Show it with `report`, `decide` and `hand_over`.",
+        "{word}: {} is yours until {}; reports renew that. Fence: {}. Pass it to `report`, `decide` and `hand_over`.",
         begun.key,
         begun.claimed_until.as_deref().unwrap_or_default(),
         begun.fence.unwrap_or_default(),

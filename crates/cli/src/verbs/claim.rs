@@ -123,7 +123,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
             time(claim),
             match how.export {
                 true => "",
-                false => "; show the fence with --fence in every change",
+                false => "; pass the fence with --fence in every change",
             }
         ));
         let there = store.load(&target.key);
