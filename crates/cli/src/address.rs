@@ -320,6 +320,12 @@ impl Target {
         })
     }
 
+    /// The ledger of the checkpoint, for the owner that the command line names.
+    pub(crate) fn ledger(&self, global: &Global) -> Ledger {
+        let checkpoints = self.checkpoints::<()>(global);
+        checkpoints.ledger(&self.key, global.author())
+    }
+
     /// The checkpoints of the store, of any type.
     pub(crate) fn any_checkpoints(&self, global: &Global) -> Box<dyn AnyCheckpoints> {
         self.format.checkpoints(&self.checkpoints(global))

@@ -76,6 +76,29 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// The present time, or the time of `--now`.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.now.unwrap_or_else(Utc::now)
+    }
+
+    /// The claiming owner: two sessions of one agent are two owners.
+    pub(crate) fn owner(&self) -> Option<String> {
+        match (&self.agent, &self.session) {
+            (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
+            (Some(agent), None) => Some(agent.clone()),
+            // A session from the environment alone is no owner.
+            (None, Some(session)) if *self.origin("session") == Origin::Flag => {
+                Some(format!("session {session}"))
+            }
+            (None, _) => None,
+        }
+    }
+
+    /// The author of a line of the ledger.
+    pub(crate) fn author(&self) -> String {
+        self.owner().unwrap_or_else(|| "ckpt".to_owned())
+    }
+
     /// The origin of a setting's value.
     pub(crate) fn origin(&self, name: &str) -> &Origin {
         let setting = self.settings.iter().find(|setting| setting.name == name);

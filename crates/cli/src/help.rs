@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use clap::Command;
+use agent_checkpoint::formats::Formats;
+use clap::{Command, CommandFactory};
 
-use crate::inputs::below;
+use crate::args::Args;
+use crate::inputs::{self, below};
 
 /// The verbs by purpose, daily work first.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -246,8 +248,12 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The command with its help.
-pub(crate) fn with_help(mut command: Command) -> Command {
+/// The command with its help, and with the arguments that these formats add.
+pub(crate) fn command(formats: &Formats) -> Command {
+    with_help(inputs::command(Args::command(), formats))
+}
+
+fn with_help(mut command: Command) -> Command {
     for (verb, example) in EXAMPLES {
         if let Some(verb) = below(&mut command, verb) {
             let example = format!("Example:\n  {example}");
@@ -293,10 +299,7 @@ fn line(verb: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent_checkpoint::formats::Formats;
-
     use super::*;
-    use crate::args;
 
     fn leaves(command: &Command, above: &str, words: &mut Vec<String>) {
         for verb in command.get_subcommands() {
@@ -310,7 +313,7 @@ mod tests {
 
     #[test]
     fn each_verb_has_an_example_that_can_be_typed() {
-        let command = args::command(&Formats::default());
+        let command = super::command(&Formats::default());
         let mut verbs = Vec::new();
         leaves(&command, "", &mut verbs);
         verbs.sort();
@@ -339,7 +342,7 @@ mod tests {
 
     #[test]
     fn each_verb_is_in_one_group() {
-        let text = groups(&args::command(&Formats::default()));
+        let text = groups(&super::command(&Formats::default()));
         assert!(!text.contains(OTHERS), "{text}");
         let grouped = GROUPS.iter().flat_map(|(_, verbs)| *verbs);
         for verb in grouped {
@@ -353,7 +356,7 @@ mod tests {
             );
         }
         let more =
-            args::command(&Formats::default()).subcommand(Command::new("own").about("Own: x"));
+            super::command(&Formats::default()).subcommand(Command::new("own").about("Own: x"));
         assert!(groups(&more).ends_with("Of one format:\n  own          Own\n\n"));
     }
 }

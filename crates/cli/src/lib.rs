@@ -22,6 +22,7 @@ mod help;
 mod inputs;
 mod named;
 mod output;
+mod parse;
 mod read;
 mod replace;
 mod report;
@@ -50,7 +51,7 @@ pub fn run(formats: Formats) -> ExitCode {
     }
     outlive_size_limits();
     let is_hook = verbs::hook::is_called(&formats);
-    let run = || match args::parse(formats) {
+    let run = || match parse::parse(formats) {
         Ok(args) => verbs::run(args),
         Err(outcome) => verbs::refused_words(*outcome),
     };

@@ -11,11 +11,12 @@ use agent_checkpoint::{
 use agent_checkpoint_cli::served::{Call, Refused, Said, Served, Task};
 use chrono::{SecondsFormat, TimeDelta};
 
-use crate::answer::{Answer, Begun, Failed, Judged, Saved, TaskRow, Tasks};
+use crate::answer::{Answer, Begun, Judged, Saved, TaskRow, Tasks};
 use crate::bounds;
 use crate::details;
+use crate::failed::Failed;
+use crate::guards::Guards;
 use crate::inputs;
-use crate::outside::Guards;
 
 /// The default and the largest size of a prompt, in tokens of 4 bytes.
 const USUAL: usize = 8_000;

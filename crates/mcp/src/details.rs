@@ -4,8 +4,8 @@
 use agent_checkpoint::formats::{Format, Formats, Given, GivenValue, Input, InputKind};
 use serde_json::{Map, Value, json};
 
-use crate::answer::Failed;
 use crate::bounds;
+use crate::failed::Failed;
 
 /// The details that a format takes.
 fn of(format: &Format) -> impl Iterator<Item = &'static Input> {

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::answer::Failed;
 use crate::bounds;
+use crate::failed::Failed;
 
 /// The largest number of operations in a report, and of steps in a plan.
 pub(crate) const MOST_ITEMS: usize = 500;

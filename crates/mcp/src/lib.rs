@@ -6,6 +6,8 @@ mod bounds;
 mod calls;
 mod catalog;
 mod details;
+mod failed;
+mod guards;
 mod inputs;
 mod outside;
 mod resources;

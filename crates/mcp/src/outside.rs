@@ -4,11 +4,8 @@
 //! The agent performs an effect itself. The server holds the guard of each begun effect. When the server ends, or the
 //! task is handed over, an effect without an end is in doubt.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use agent_checkpoint::ledger::{
-    Approval, ApprovalRecord, ApprovalStatus, Effect, EffectDecision, EffectGuard, EffectRecord,
+    Approval, ApprovalRecord, ApprovalStatus, Effect, EffectDecision, EffectRecord,
     Receipt, Settlement,
 };
 use agent_checkpoint::{Fence, quoted};
@@ -16,8 +13,10 @@ use agent_checkpoint_cli::served::{Call, Task};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-use crate::answer::{Answer, ApprovalState, EffectState, Failed};
+use crate::answer::{Answer, ApprovalState, EffectState};
 use crate::calls::{Calls, time};
+use crate::failed::Failed;
+use crate::guards::BegunEffect;
 use crate::inputs::{self, Doing};
 
 const PERFORM: &str = "Do it now, once. Then call `effect` again: \"do\": \"done\" with the receipt, or \"not_done\" only if it \
@@ -28,23 +27,6 @@ const AT_IT: &str = "Do not do it. If you began it yourself, say how it ended wi
 const MAY_RUN: &str = "It may still run on another machine: have that ended before you find out.";
 const FIND_OUT: &str = "Nothing says whether it took place. Do not do it again: find out, or ask the user, and call `effect` with \
                         \"do\": \"done\" and what is known of the receipt, or with \"not_done\".";
-
-/// The effects that were begun through this server and have no end yet, by their rounds: a key may have several
-/// spellings, and an effect that was begun again since has another round.
-#[derive(Debug, Default)]
-pub(crate) struct Guards(Mutex<BTreeMap<String, Begun>>);
-
-#[derive(Debug)]
-struct Begun {
-    fence: u64,
-    guard: EffectGuard,
-}
-
-impl Guards {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Begun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Calls {
     pub(crate) fn effect(&self, input: &inputs::Effect) -> Result<Answer, Failed> {
@@ -78,7 +60,7 @@ impl Calls {
         let mut state = match task.ledger().begin(&effect).map_err(at)? {
             EffectDecision::Do(guard) => {
                 let (round, fence) = (guard.round().to_owned(), input.fence);
-                self.guards.all().insert(round, Begun { fence, guard });
+                self.guards.all().insert(round, BegunEffect { fence, guard });
                 EffectState::new(input, "do", PERFORM)
             }
             EffectDecision::AlreadyDone(receipt) => EffectState {
@@ -123,7 +105,7 @@ impl Calls {
                 "the task has begun no effect {id}; begin it before you do it, with \"do\": \"begin\""
             )));
         };
-        if let Some(Begun { guard, .. }) = begun {
+        if let Some(BegunEffect { guard, .. }) = begun {
             match receipt {
                 Some(receipt) => guard.done(receipt).map(|_| ()),
                 None => guard.not_done(),

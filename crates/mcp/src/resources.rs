@@ -4,8 +4,8 @@ use agent_checkpoint::formats::Format;
 use percent_encoding::percent_decode_str;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate};
 
-use crate::answer::Failed;
 use crate::bounds;
+use crate::failed::Failed;
 use crate::calls::Calls;
 use crate::catalog;
 

@@ -17,11 +17,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use crate::answer::{Answer, Failed};
+use crate::answer::Answer;
 use crate::args::Args;
 use crate::bounds;
 use crate::calls::Calls;
 use crate::catalog::{self, Does, Entry};
+use crate::failed::Failed;
 use crate::{inputs, resources};
 
 /// The instructions that a client passes to its model.

@@ -8,11 +8,10 @@ use agent_checkpoint::store::Stored;
 use agent_checkpoint::{Handoff, Revision};
 use serde::Serialize;
 
-use super::{Style, age, count, violation};
+use super::{Style, age, count, ledger, violation};
 use crate::address::Target;
 use crate::global::Global;
 use crate::output::{Outcome, one_line};
-use crate::verbs::{approvals, effects, prove};
 
 /// A checkpoint as `show --json` prints it.
 #[derive(Debug, Serialize)]
@@ -86,8 +85,8 @@ impl<'t> View<'t> {
             updated_at: handoff.updated_at.as_ref().map(ToString::to_string),
             handoff,
             foreign: self.foreign.clone(),
-            proofs: prove::list(&self.proofs),
-            effects: self.ledger.effects.iter().map(effects::as_json).collect(),
+            proofs: ledger::proofs_json(&self.proofs),
+            effects: self.ledger.effects.iter().map(ledger::effect_json).collect(),
             approvals: self.ledger.approvals.clone(),
             violations: self.inspected.violations.clone(),
         }
@@ -146,12 +145,12 @@ impl<'t> View<'t> {
         page.list("Instructions", handoff.instructions.iter().cloned());
         // Without any proof everything is only claimed.
         if self.proofs.with_proof().next().is_some() {
-            page.list("Proofs", self.proofs.items().iter().map(prove::line));
+            page.list("Proofs", self.proofs.items().iter().map(ledger::proof));
         }
-        page.list("Effects", self.ledger.effects.iter().map(effects::line));
+        page.list("Effects", self.ledger.effects.iter().map(ledger::effect));
         page.list(
             "Approvals",
-            self.ledger.approvals.iter().map(approvals::line),
+            self.ledger.approvals.iter().map(ledger::approval),
         );
         page.list(
             match self.target.is_in_file() {
@@ -211,7 +210,7 @@ fn reason_in_words(reason: &str) -> String {
 
 fn updated(handoff: &Handoff, global: &Global) -> String {
     let stamp = handoff.updated_at.as_ref();
-    let age = age(stamp, crate::verbs::now(global));
+    let age = age(stamp, global.now());
     match stamp {
         Some(stamp) => format!("{age} ({stamp})"),
         None => age,

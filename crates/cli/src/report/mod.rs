@@ -1,6 +1,7 @@
 //! Texts that several verbs share.
 
 pub(crate) mod checkpoint;
+pub(crate) mod ledger;
 pub(crate) mod plan;
 pub(crate) mod resume;
 pub(crate) mod saved;

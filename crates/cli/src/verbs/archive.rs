@@ -7,9 +7,9 @@ use agent_checkpoint::store::DeleteOptions;
 use agent_checkpoint::{Error, ErrorKind, Expect, Revision, RuleContext, Status};
 use serde::Serialize;
 
-use super::{effects, now};
 use crate::address::Target;
-use crate::args::{ArchivedAs, Global};
+use crate::args::ArchivedAs;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
 
@@ -42,9 +42,9 @@ pub(super) fn run(
     let options = DeleteOptions::new()
         .with_expect(expect)
         .with_fence(global.fence);
-    let archive = || target.archive(why, now(global), &options);
+    let archive = || target.archive(why, global.now(), &options);
     let aside = match of.filter(|_| ends) {
-        Some(revision) => effects::ledger(&target, global).end_with(&revision, archive)?,
+        Some(revision) => target.ledger(global).end_with(&revision, archive)?,
         None => archive()?,
     };
     let mut outcome = Outcome::new();

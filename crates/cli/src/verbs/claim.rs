@@ -10,7 +10,6 @@ use agent_checkpoint::{Claim, ClaimRequest, Error, Fence, ProcessId, RuleContext
 use chrono::SecondsFormat;
 use serde::Serialize;
 
-use super::{effects, now};
 use crate::address::Target;
 use crate::backend::{is_address, shown as shown_place};
 use crate::exit::Exit;
@@ -51,7 +50,7 @@ pub(super) fn run(file: Option<&Path>, how: &How, global: &Global) -> Result<Out
 
 fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Failure> {
     refuse_halves(how, global)?;
-    let target = match owner(global) {
+    let target = match global.owner() {
         Some(_) => Target::to_claim(file, global)?,
         None => Target::to_change(file, global)?,
     };
@@ -73,8 +72,8 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
         ));
     }
     let last = before.clone();
-    let before = before.filter(|before| before.stands(now(global)));
-    let claim = match (owner(global), global.fence) {
+    let before = before.filter(|before| before.stands(global.now()));
+    let claim = match (global.owner(), global.fence) {
         (_, Some(fence)) if how.renew => Some(store.renew(&target.key, fence, how.time_to_live)),
         (Some(owner), _) => {
             let mut request = ClaimRequest::new(owner, how.time_to_live);
@@ -166,11 +165,11 @@ fn count(
     if last.is_none_or(|last| last.released || last.fence == claim.fence) {
         return Ok(());
     }
-    let context = RuleContext::none().with_now(now(global));
+    let context = RuleContext::none().with_now(global.now());
     let Ok(inspected) = target.format.inspect(&there.document, &context) else {
         return Ok(());
     };
-    let ledger = effects::ledger(target, global);
+    let ledger = target.ledger(global);
     ledger.count_take_over(last, claim, &inspected.handoff)?;
     Ok(())
 }
@@ -185,7 +184,7 @@ fn reset(
     if !how.reset_attempts {
         return Ok(None);
     }
-    let ledger = effects::ledger(target, global).fenced(fence);
+    let ledger = target.ledger(global).fenced(fence);
     let was_counted = ledger.reset_attempts();
     Ok(Some(
         match was_counted.map_err(|error| target.error(error))? {
@@ -201,7 +200,7 @@ fn refuse_halves(how: &How, global: &Global) -> Result<(), Failure> {
         (how.renew && global.fence.is_none(), "renew", "fence"),
         (how.pid.is_some() && global.agent.is_none(), "pid", "agent"),
         (
-            how.export && !how.renew && owner(global).is_none(),
+            how.export && !how.renew && global.owner().is_none(),
             "export",
             "agent",
         ),
@@ -291,7 +290,7 @@ fn tell(target: &Target, claim: Option<&Claim>, global: &Global, line: String) -
             file: target.path.display().to_string(),
             slot: target.slot.as_ref().map(ToString::to_string),
             claim,
-            stands: claim.is_some_and(|claim| claim.stands(now(global))),
+            stands: claim.is_some_and(|claim| claim.stands(global.now())),
         });
     } else if line.starts_with("export ") {
         // Unchanged, for the shell.
@@ -308,7 +307,7 @@ fn shown(claim: Option<&Claim>, global: &Global) -> String {
         return "not claimed; `ckpt claim --agent A` claims it".to_owned();
     };
     let (owner, fence) = (harmless(&claim.owner), claim.fence);
-    if claim.stands(now(global)) {
+    if claim.stands(global.now()) {
         format!("claimed by {owner} until {}, fence {fence}", time(claim))
     } else if claim.released {
         format!("free; last held by {owner}, who released it")
@@ -324,15 +323,3 @@ fn time(claim: &Claim) -> String {
     claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The claiming owner: two sessions of one agent are two owners.
-pub(super) fn owner(global: &Global) -> Option<String> {
-    match (&global.agent, &global.session) {
-        (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
-        (Some(agent), None) => Some(agent.clone()),
-        // A session from the environment alone is no owner.
-        (None, Some(session)) if *global.origin("session") == Origin::Flag => {
-            Some(format!("session {session}"))
-        }
-        (None, _) => None,
-    }
-}

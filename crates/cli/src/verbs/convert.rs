@@ -11,9 +11,8 @@ use agent_checkpoint::{DoneItem, Handoff, RuleContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::effects;
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::report::violation;
@@ -66,7 +65,7 @@ pub(super) fn run(
     handoff.done.splice(0..0, earlier_steps);
     // A conversion is no progress, so the update time stays, and with it the verdict of `stale`.
     let time = handoff.updated_at.as_ref().and_then(|at| at.time());
-    let time = time.map_or_else(|| super::now(global), |time| time.to_utc());
+    let time = time.map_or_else(|| global.now(), |time| time.to_utc());
     let source = target.load()?;
     // If the other format contains this object as a whole, nothing of it is lost.
     let whole = source
@@ -163,7 +162,7 @@ fn take_ledger_along(
     format: &str,
     global: &Global,
 ) -> Result<(), Failure> {
-    let from = effects::ledger(target, global);
+    let from = target.ledger(global);
     let state = from.state().map_err(|error| target.error(error))?;
     if state == LedgerState::default() {
         return Ok(());
@@ -177,7 +176,7 @@ fn take_ledger_along(
         ..global.clone()
     };
     let converted = Target::to_claim(Some(out), &global)?;
-    let to = effects::ledger(&converted, &global);
+    let to = converted.ledger(global);
     from.copy_to(&to).map_err(|error| converted.error(error))
 }
 

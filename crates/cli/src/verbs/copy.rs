@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::busy::Busy;
 use crate::address::file_options;
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::{self, Access, is_address, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::named::{Named, files_or_store};
 use crate::output::{Outcome, one_line};

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::history::{entries, find, of_which_task};
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::{read, stdin};

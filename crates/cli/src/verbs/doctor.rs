@@ -21,13 +21,14 @@ use super::effects;
 use super::scan::{self, Opened};
 use super::validate::{self, Corruption};
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::{Named, shell_word};
 use crate::output::{Outcome, one_line};
 use crate::read;
+use crate::report::ledger::in_doubt;
 use crate::report::{count, violation};
 
 /// Our own folder beside checkpoints.
@@ -99,7 +100,7 @@ pub(super) fn run(place: Option<&Path>, fix: bool, global: &Global) -> Result<Ou
     let mut outcome = Outcome::new();
     let opened = Opened::new(place, Access::Read, global)?.or_not_begun(global, &mut outcome);
     let options = scan::options(global)?.with_depth(DEPTH);
-    let fleet = Fleet::scan(&[opened.source()], &options, super::now(global));
+    let fleet = Fleet::scan(&[opened.source()], &options, global.now());
     scan::tell_skipped(&fleet, &mut outcome);
     let mut doctor = Doctor {
         global,
@@ -185,7 +186,7 @@ impl Doctor<'_> {
             }
             _ => return Ok(()),
         }
-        let now = super::now(self.global);
+        let now = self.global.now();
         let at = Global {
             store: row.place.store.as_ref().map(PathBuf::from),
             key: row.place.key.clone(),
@@ -276,7 +277,7 @@ impl Doctor<'_> {
                     let next = format!("ckpt claim {} --reset-attempts", target.words());
                     self.add("poisoned", &row.place, message, Some(next));
                 }
-                for doubt in effects::in_doubt(&state.effects) {
+                for doubt in in_doubt(&state.effects) {
                     let message = format!("{} may have taken place", doubt.id);
                     let next = format!("ckpt effects {}", target.words());
                     self.add("in-doubt", &row.place, message, Some(next));

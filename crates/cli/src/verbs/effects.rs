@@ -3,37 +3,18 @@
 use std::path::Path;
 
 use agent_checkpoint::ledger::{
-    EffectRecord, EffectStatus, Ledger, LedgerState, Receipt, Settlement,
+    EffectRecord, LedgerState, Settlement,
 };
 use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 use agent_checkpoint::{Error, is_blank, quoted};
-use chrono::SecondsFormat;
-use serde_json::Value;
 
-use super::claim::owner;
 use super::resume;
 use crate::address::Target;
-use crate::args::Global;
+use crate::args::Settle;
 use crate::failure::Failure;
-use crate::named::shell_word;
+use crate::global::Global;
 use crate::output::Outcome;
-
-/// How an effect in doubt is settled.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Settle {
-    /// Settle this effect: it took place
-    #[arg(long, value_name = "ID", conflicts_with = "not_done")]
-    done: Option<String>,
-    /// The receipt, as far as it is known
-    #[arg(long, value_name = "TEXT", requires = "done")]
-    receipt: Option<String>,
-    /// Settle this effect: it did not take place, and may be begun again
-    #[arg(long, value_name = "ID")]
-    not_done: Option<String>,
-    /// Only if this attempt is the one in doubt, as in the line that the plan prints to settle it
-    #[arg(long, value_name = "NAME")]
-    round: Option<String>,
-}
+use crate::report::ledger;
 
 impl Settle {
     /// Whether an effect is to be settled.
@@ -51,7 +32,7 @@ pub(super) fn run(
         true => Target::to_change(file, global)?,
         false => Target::to_look_at(file, global)?,
     };
-    let ledger = ledger(&target, global);
+    let of_task = target.ledger(global);
     let at = |error| target.error(error);
     let mut outcome = Outcome::new();
     let settled = match (&settle.done, &settle.not_done) {
@@ -62,7 +43,7 @@ pub(super) fn run(
         (None, Some(id)) => Some((id, Settlement::NotDone)),
         (None, None) => None,
     };
-    let mut effects = ledger.effects().map_err(at)?;
+    let mut effects = of_task.effects().map_err(at)?;
     if let Some((id, settlement)) = settled {
         effects.retain(|effect| effect.id == *id);
         let is_it = |effect: &EffectRecord| {
@@ -83,41 +64,21 @@ pub(super) fn run(
                 target.words()
             ))));
         };
-        ledger.settle(effect, settlement).map_err(at)?;
+        of_task.settle(effect, settlement).map_err(at)?;
         outcome.is_done = true;
-        effects = ledger.effects().map_err(at)?;
+        effects = of_task.effects().map_err(at)?;
         effects.retain(|effect| effect.id == *id);
     }
     if global.json {
-        outcome.json(&effects.iter().map(as_json).collect::<Vec<_>>());
+        outcome.json(&effects.iter().map(ledger::effect_json).collect::<Vec<_>>());
     } else if effects.is_empty() {
         outcome.note("the task has begun no effects");
     }
     if !global.json {
-        effects.iter().for_each(|effect| outcome.line(line(effect)));
+        effects.iter().for_each(|effect| outcome.line(ledger::effect(effect)));
     }
-    tell_doubts(&effects, &target, &mut outcome);
+    ledger::tell_doubts(&effects, &target, &mut outcome);
     Ok(outcome)
-}
-
-/// An effect with its receipt as a JSON value, so that secrets in its texts are found.
-pub(crate) fn as_json(effect: &EffectRecord) -> Value {
-    let mut value = serde_json::to_value(effect).unwrap_or_default();
-    let whole = value["receipt"]["json"]
-        .as_str()
-        .and_then(|json| serde_json::from_str(json).ok());
-    if let (Some(whole), Some(receipt)) = (whole, value.get_mut("receipt")) {
-        *receipt = whole;
-    }
-    value
-}
-
-/// Reports the effects in doubt, which are findings.
-pub(super) fn tell_doubts(effects: &[EffectRecord], target: &Target, outcome: &mut Outcome) {
-    for effect in in_doubt(effects) {
-        outcome.warn(doubt(effect, target));
-        outcome.found();
-    }
 }
 
 /// The verdict that follows from the ledger alone: the task waits, or is poisoned.
@@ -164,52 +125,3 @@ pub(super) fn said_by_ledger(plan: &ResumePlan) -> Option<(ResumeDecision, Strin
     Some((ResumeDecision::Wait, message(own)))
 }
 
-/// The ledger of a checkpoint, for the owner that the command line names.
-pub(super) fn ledger(target: &Target, global: &Global) -> Ledger {
-    let by = owner(global).unwrap_or_else(|| "ckpt".to_owned());
-    target.checkpoints::<()>(global).ledger(&target.key, by)
-}
-
-/// The effects in doubt.
-pub(crate) fn in_doubt(effects: &[EffectRecord]) -> impl Iterator<Item = &EffectRecord> {
-    let is_in_doubt = |effect: &&EffectRecord| effect.status == EffectStatus::InDoubt;
-    effects.iter().filter(is_in_doubt)
-}
-
-/// What to do about an effect in doubt, and the commands that settle it.
-pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
-    let (id, round) = (shell_word(&effect.id), &effect.round);
-    let words = target.words();
-    let how = effect.how_to_check.as_deref();
-    let how = how.map(|how| format!(" ({how})"));
-    format!(
-        "{} was begun by {} at {}, and it is not recorded whether it took place: find out{}, then `ckpt effects {words} \
-         --done={id} --round {round}` or `ckpt effects {words} --not-done={id} --round {round}`",
-        effect.id,
-        effect.by,
-        effect.since.to_rfc3339_opts(SecondsFormat::Secs, true),
-        how.unwrap_or_default(),
-    )
-}
-
-/// The exit code of a command that `ckpt once` ran.
-fn exit_code(receipt: &Receipt) -> Option<u64> {
-    let value: Value = receipt.read().ok()?;
-    value.get("stdout")?;
-    value.get("code")?.as_u64()
-}
-
-/// An effect in a line.
-pub(crate) fn line(effect: &EffectRecord) -> String {
-    let status = match &effect.status {
-        EffectStatus::Done { receipt } => match exit_code(receipt) {
-            None | Some(0) => "done".to_owned(),
-            Some(code) => format!("done, exit {code}"),
-        },
-        EffectStatus::NotDone => "not done".to_owned(),
-        EffectStatus::InProgress => "in progress".to_owned(),
-        _ => "in doubt".to_owned(),
-    };
-    let since = effect.since.to_rfc3339_opts(SecondsFormat::Secs, true);
-    format!("{status:<12} {since}  {}  ({})", effect.id, effect.by)
-}

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::named::shell_word;
 use crate::output::Outcome;

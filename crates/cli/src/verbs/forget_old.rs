@@ -8,10 +8,10 @@ use agent_checkpoint::store::DeleteOptions;
 use chrono::SecondsFormat;
 use serde::Serialize;
 
-use super::now;
 use super::scan::{self, Opened};
 use crate::address::Target;
-use crate::args::{Global, Old};
+use crate::args::Old;
+use crate::global::Global;
 use crate::backend::Access;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -84,7 +84,7 @@ pub(super) fn run(
     };
     let access = if apply { Access::Change } else { Access::Read };
     let opened = Opened::new(place, access, global)?;
-    let now = now(global);
+    let now = global.now();
     let fleet = Fleet::scan(&[opened.source()], &scan::options(global)?, now);
     let mut outcome = Outcome::new();
     scan::tell_skipped(&fleet, &mut outcome);

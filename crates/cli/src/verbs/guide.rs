@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
 

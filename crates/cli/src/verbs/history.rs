@@ -8,9 +8,8 @@ use agent_checkpoint::{Error, ErrorKind, Timestamp};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
-use super::now;
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::report::{Style, age, count, lines};
@@ -76,7 +75,7 @@ pub(super) fn run(
         let marks: Vec<String> = marks.into_iter().flatten().collect();
         table.add_row([
             row.entry.to_string(),
-            age(saved.as_ref(), now(global)),
+            age(saved.as_ref(), global.now()),
             row.bytes.to_string(),
             revision.unwrap_or("-").to_owned(),
             marks.join(", "),

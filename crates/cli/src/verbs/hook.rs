@@ -22,10 +22,12 @@ use serde_json::{Map, Value, json};
 
 use super::{operate, resume, scan};
 use crate::address::Target;
-use crate::args::{self, Global};
+use crate::args;
 use crate::backend::{Access, is_address};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
+use crate::help;
 use crate::named::is_folder;
 use crate::output::{ERROR, Outcome, one_line};
 use crate::stdin;
@@ -77,7 +79,7 @@ struct Answer {
 /// Whether the command line calls this verb, even if something in it is wrong.
 pub(crate) fn is_called(formats: &Formats) -> bool {
     std::env::args_os().any(|word| word == "hook") && {
-        let command = args::command(formats).ignore_errors(true);
+        let command = help::command(formats).ignore_errors(true);
         let matches = command.try_get_matches_from(std::env::args_os());
         matches.is_ok_and(|matches| matches.subcommand_name() == Some("hook"))
     }
@@ -254,7 +256,7 @@ fn addressed(global: Global, moment: Moment) -> Result<Option<Addressed>, Failur
     }
     let opened = scan::Opened::new(store, Access::Read, &global)?;
     let options = scan::options(&global)?.with_depth(0);
-    let fleet = Fleet::scan(&[opened.source()], &options, super::now(&global));
+    let fleet = Fleet::scan(&[opened.source()], &options, global.now());
     let is_corrupt = |row: &&Row| matches!(row.state, RowState::Corrupt { .. });
     let mut rows: Vec<&Row> = fleet.rows().iter().filter(|row| is_open(row)).collect();
     if rows.is_empty() {
@@ -295,7 +297,7 @@ fn claimed(mut global: Global) -> (Global, Standing) {
     // The action that uses the checkpoint reports a failure to open it.
     let target = Target::to_look_at(None, &global).ok();
     let claim = target.and_then(|target| target.store().claimed(&target.key).ok().flatten());
-    let Some(claim) = claim.filter(|claim| claim.stands(super::now(&global))) else {
+    let Some(claim) = claim.filter(|claim| claim.stands(global.now())) else {
         return (global, Standing::Free);
     };
     let session = global
@@ -440,7 +442,7 @@ fn tool_use(payload: &Value, global: &Global) -> Result<Answer, Failure> {
     }
     if target.format.name() == TaskCheckpoint::FORMAT || target.format.is_host() {
         // The format records files of finished steps only, so those of the current step go into its note.
-        let context = OperationContext::at(super::now(global))
+        let context = OperationContext::at(global.now())
             .by(global.agent.as_deref(), global.session.as_deref());
         let most = Limits::default().partial_work.unwrap_or(usize::MAX);
         let files: Vec<String> = created.into_iter().chain(modified).collect();

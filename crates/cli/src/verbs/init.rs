@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::resume::REPORTS;
 use super::scan;
-use crate::args::{Agent, Global};
+use crate::args::Agent;
+use crate::global::Global;
 use crate::backend::{is_address, shown};
 use crate::config_file::{self, ConfigFile};
 use crate::exit::Exit;
@@ -82,7 +83,7 @@ pub(super) fn run(write: bool, hooks: &[Agent], global: &Global) -> Result<Outco
     let fleet = Fleet::scan(
         &[Source::folder(".")],
         &scan::options(global)?,
-        super::now(global),
+        global.now(),
     );
     let rows: Vec<&Row> = fleet.rows().iter().filter(|row| is_there(row)).collect();
     scan::tell_skipped(&fleet, &mut outcome);

@@ -7,9 +7,8 @@ use agent_checkpoint::formats::{FileRole, Format, Layout};
 use agent_checkpoint::store::read_document;
 use serde::Serialize;
 
-use super::now;
 use super::scan::{self, Opened};
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -48,7 +47,7 @@ pub(super) fn run(store: Option<&Path>, global: &Global) -> Result<Outcome, Fail
     let opened = Opened::new(store, Access::Read, global)?.or_not_begun(global, &mut outcome);
     // Sub-folders are separate stores.
     let options = scan::options(global)?.with_depth(0);
-    let fleet = Fleet::scan(&[opened.source()], &options, now(global));
+    let fleet = Fleet::scan(&[opened.source()], &options, global.now());
     scan::tell_skipped(&fleet, &mut outcome);
     let is_corrupt = |row: &Row| matches!(row.state, RowState::Corrupt { .. });
     if fleet.rows().iter().any(is_corrupt) {

@@ -1,6 +1,6 @@
 //! The verbs.
 
-pub(crate) mod approvals;
+mod approvals;
 mod archive;
 mod busy;
 mod claim;
@@ -10,7 +10,7 @@ mod copy;
 mod detect;
 mod diff;
 mod doctor;
-pub(crate) mod effects;
+mod effects;
 mod forget;
 mod forget_old;
 mod guide;
@@ -22,7 +22,7 @@ mod once;
 mod operate;
 mod own;
 mod pages;
-pub(crate) mod prove;
+mod prove;
 mod recover;
 mod report;
 mod restore;
@@ -42,19 +42,16 @@ use std::path::Path;
 
 use agent_checkpoint::ledger::ApprovalDecision;
 use agent_checkpoint::store::{CopyOptions, Keep, Recovery};
-use chrono::{DateTime, Utc};
 
-use crate::args::{Args, Global, Line, Verb};
+use crate::args::{Args, Line, Verb};
 use crate::backend::shown;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::stdin;
 
-pub(crate) use approvals::{Action, Ask, Decide};
-pub(crate) use effects::Settle;
-pub(crate) use once::{Once, refused_words, wait_and_run};
-pub(crate) use prove::Prove;
+pub(crate) use once::{refused_words, wait_and_run};
 
 /// Runs the command line.
 pub(crate) fn run(line: Line) -> Outcome {
@@ -324,7 +321,7 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
             renew,
             reset_attempts,
             ..
-        } => *renew || *reset_attempts || claim::owner(global).is_some(),
+        } => *renew || *reset_attempts || global.owner().is_some(),
         Verb::HtmlReport(how) => !stdin::is_named(&how.html),
         Verb::History { pin, unpin, .. } => pin.is_some() || unpin.is_some(),
         Verb::Convert { out, .. } | Verb::Schema { out, .. } | Verb::Man { out } => out.is_some(),
@@ -332,7 +329,3 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
     }
 }
 
-/// The present time, or the time of `--now`.
-pub(crate) fn now(global: &Global) -> DateTime<Utc> {
-    global.now.unwrap_or_else(Utc::now)
-}

@@ -12,7 +12,8 @@ use agent_checkpoint::{
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::address::Target;
-use crate::args::{self, Global};
+use crate::args;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
@@ -52,7 +53,7 @@ pub(super) fn run(verb: &args::Report, global: &Global) -> Result<Outcome, Failu
     {
         return start_next(start.force, global);
     }
-    let report = reported::report(verb, super::now(global))?;
+    let report = reported::report(verb, global.now())?;
     if report.operation == Operation::Heartbeat {
         let target = Target::to_write(global)?;
         if target.format.is_host() {
@@ -147,7 +148,7 @@ fn context_without_place(used: ContextUse, global: &Global) -> Result<Option<Out
 /// The heartbeat of a builder's session, which is in the host file. The checkpoint stays unchanged.
 pub(super) fn beat(target: &Target, global: &Global) -> Result<Outcome, Failure> {
     target.require_file()?;
-    let now = super::now(global);
+    let now = global.now();
     let saved = target.store().beat(&target.key, now, global.fence);
     let saved = saved.map_err(|error| target.error(error))?;
     let mut outcome = Outcome::new();
@@ -271,7 +272,7 @@ pub(super) fn change(
     for report in reports {
         heed_context(&report.operation, &mut outcome);
         if let Some(until) = report.operation.until()
-            && until <= super::now(global)
+            && until <= global.now()
         {
             outcome.warn(format!(
                 "{} is in the past, so the task does not wait",
@@ -306,7 +307,7 @@ fn apply(
     let rules = RuleContext::none()
         .with_inputs(inputs)
         .with_key(&target.key);
-    let mut context = OperationContext::at(super::now(global))
+    let mut context = OperationContext::at(global.now())
         .by(global.agent.as_deref(), global.session.as_deref())
         .with_rules(rules);
     let sources = SourceFiles::default();

@@ -77,7 +77,7 @@ pub(super) fn run_on(
 ) -> Result<Outcome, Failure> {
     target.require_file()?;
     let read = inputs::reader(global);
-    let (view, now) = (target.checkpoints(global), super::now(global));
+    let (view, now) = (target.checkpoints(global), global.now());
     let file = target.as_file(&read, global);
     let mut call = VerbCall::new(view, &target.key, file, given, now);
     call.files = target.files();

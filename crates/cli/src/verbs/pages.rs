@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::args::{self, Global};
 use crate::failure::Failure;
+use crate::global::Global;
+use crate::help;
 use crate::output::{Outcome, one_line};
 
 pub(super) fn completions(shell: Shell, global: &Global) -> Outcome {
     let mut script = Vec::new();
-    let mut command = args::command(&global.formats);
+    let mut command = help::command(&global.formats);
     clap_complete::generate(shell, &mut command, "ckpt", &mut script);
     Outcome {
         out: String::from_utf8_lossy(&script).into_owned(),
@@ -21,7 +22,7 @@ pub(super) fn completions(shell: Shell, global: &Global) -> Outcome {
 }
 
 pub(super) fn manual(out: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
-    let mut command = args::command(&global.formats).disable_help_subcommand(true);
+    let mut command = help::command(&global.formats).disable_help_subcommand(true);
     command.build();
     let mut outcome = Outcome::new();
     let Some(folder) = out else {

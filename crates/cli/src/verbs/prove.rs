@@ -10,33 +10,20 @@ use agent_checkpoint::ledger::{
     OutputTail, Passing, Proof, ProofEnd, ProofRecord, ProofReport, ProofStatus, Proofs,
     ProvenItem, Rerun,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::claim::owner;
 use super::operate;
 use crate::address::Target;
-use crate::args::Global;
+use crate::args::Prove;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::shell_word;
 use crate::output::{Outcome, harmless, is_quiet, one_line};
+use crate::report::ledger;
 
 /// How many lines of output are shown of a failed proof.
 const LAST_LINES: usize = 5;
-
-/// A proof to run.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Prove {
-    /// The step, criterion or gate, as the checkpoint has it
-    #[arg(value_name = "STEP|CRITERION|GATE")]
-    item: String,
-    /// The files that it covers, and folders with all source files below them [default: the files that the checkpoint names]
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    inputs: Vec<String>,
-    /// The command and its arguments, after `--`
-    #[arg(value_name = "COMMAND", last = true, required = true)]
-    command: Vec<String>,
-}
 
 /// `ckpt prove`.
 pub(super) fn run(prove: &Prove, global: &Global) -> Result<Outcome, Failure> {
@@ -58,7 +45,7 @@ pub(super) fn run(prove: &Prove, global: &Global) -> Result<Outcome, Failure> {
     // With `--json` this value is the only output.
     if global.json {
         outcome.out.clear();
-        outcome.json(&item.map(as_json));
+        outcome.json(&item.map(ledger::proof_json));
     }
     let is_proven = item.is_some_and(|item| item.status == ProofStatus::Proven);
     outcome.exit = outcome.exit.and(Exit::findings_if(!is_proven));
@@ -97,7 +84,7 @@ pub(super) fn check(file: Option<&Path>, rerun: bool, global: &Global) -> Result
     if global.json {
         outcome.out.clear();
         outcome.json(&json!({
-            "items": list(&now),
+            "items": ledger::proofs_json(&now),
             "rerun": reruns.iter().map(|rerun| json!({
                 "of": rerun.of,
                 "command": rerun.proof.command(),
@@ -130,16 +117,6 @@ pub(super) fn check(file: Option<&Path>, rerun: bool, global: &Global) -> Result
     Ok(outcome)
 }
 
-/// The proofs of `show` and `check` as JSON.
-pub(crate) fn list(proofs: &Proofs) -> Vec<Value> {
-    proofs.items().iter().map(as_json).collect()
-}
-
-/// A piece of work in a line.
-pub(crate) fn line(item: &ProvenItem) -> String {
-    one_line(&format!("{}: {item}", item.item))
-}
-
 /// The proofs of a checkpoint, judged by the present files.
 pub(super) fn proofs(target: &Target, global: &Global) -> Result<Proofs, Failure> {
     target
@@ -156,7 +133,7 @@ fn prove_all(
     global: &Global,
     outcome: &mut Outcome,
 ) -> Result<ProofRecord, Failure> {
-    let by = owner(global).unwrap_or_else(|| "ckpt".to_owned());
+    let by = global.author();
     let checkpoints = target.any_checkpoints(global);
     let at = |error| target.error(error);
     let mut run = |command| pass_on(command, global.json);
@@ -203,16 +180,8 @@ fn pass_on(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail
     Ok((status.into(), stderr.end()))
 }
 
-fn as_json(item: &ProvenItem) -> Value {
-    let mut value = serde_json::to_value(item).unwrap_or_default();
-    if let (Some(proof), Some(Value::Object(shown))) = (&item.proof, value.get_mut("proof")) {
-        shown.insert("files".to_owned(), proof.files().collect());
-    }
-    value
-}
-
 fn print(item: &ProvenItem, outcome: &mut Outcome) {
-    outcome.line(line(item));
+    outcome.line(ledger::proof(item));
     let Some(proof) = item.proof.as_ref().filter(|proof| !proof.passed()) else {
         return;
     };

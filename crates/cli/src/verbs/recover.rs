@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::diff;
 use crate::address::{Target, kept_host};
-use crate::args::Global;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::named::newest_good;

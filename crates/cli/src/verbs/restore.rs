@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::history::find;
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::Outcome;
 

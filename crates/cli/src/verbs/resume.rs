@@ -14,11 +14,9 @@ use agent_checkpoint::store::EntryId;
 use agent_checkpoint::{Error, ErrorKind};
 use serde::Serialize;
 
-use super::approvals;
-use super::claim::owner;
 use super::validate::Corruption;
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::{Access, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -26,6 +24,7 @@ use crate::inputs;
 use crate::named::{Named, shell_word};
 use crate::output::Outcome;
 use crate::read;
+use crate::report::ledger::tell_pending;
 use crate::report::resume::{goes_on, verdict};
 use crate::report::violation;
 
@@ -142,7 +141,7 @@ pub(super) fn run(file: Option<&Path>, how: &How<'_>, global: &Global) -> Result
     }
     let awaits = |reason: &ResumeReason| matches!(reason, ResumeReason::AwaitsApproval { .. });
     if resume.plan.reasons.iter().any(awaits) {
-        approvals::tell_pending(&resume.ledger.approvals, &target, global, &mut outcome);
+        tell_pending(&resume.ledger.approvals, &target, global, &mut outcome);
     }
     verdict(&mut outcome, &target.place(), &resume.plan, restarts);
     Ok(outcome)
@@ -200,7 +199,7 @@ pub(super) fn refuse_taken_over(target: &Target, global: &Global) -> Result<(), 
         true => Source::folder(folder),
         false => Source::store(target.path.display().to_string(), target.store()),
     };
-    let fleet = Fleet::scan(&[source], &options, super::now(global));
+    let fleet = Fleet::scan(&[source], &options, global.now());
     let is_this = |place: &String| match target.is_in_file() {
         true => Path::new(place).file_name() == target.path.file_name(),
         false => *place == format!("{}: {}", target.path.display(), target.key),
@@ -231,7 +230,7 @@ const ABOUT_THE_TASK: [&str; 3] = ["status-check", "escalation", "progress"];
 /// The resume options from the options of all verbs.
 pub(super) fn options(global: &Global) -> ResumeOptions {
     let options = ResumeOptions::new(&global.root);
-    match owner(global) {
+    match global.owner() {
         Some(owner) => options.with_asker(owner),
         None => options,
     }
@@ -282,7 +281,7 @@ fn recording(target: &Target, operations: &[&str], global: &Global) -> Vec<Strin
     }
     let claim = target.store().claimed(&target.key).ok().flatten();
     let own = claim.filter(|claim| {
-        claim.stands(super::now(global)) && owner(global).as_ref() == Some(&claim.owner)
+        claim.stands(global.now()) && global.owner().as_ref() == Some(&claim.owner)
     });
     let fence = global.fence.or(own.map(|claim| claim.fence));
     let mut lines = Vec::new();

@@ -7,7 +7,7 @@ use agent_checkpoint::{Error, Revision};
 use serde::Serialize;
 
 use crate::address::only_slot;
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::{Access, is_address};
 use crate::failure::Failure;
 use crate::named::{Named, is_host_named};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, SkipReason, Source};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore};
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::{self, Access};
 use crate::failure::Failure;
 use crate::global::Origin;

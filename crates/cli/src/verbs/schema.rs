@@ -5,7 +5,8 @@ use std::path::Path;
 use agent_checkpoint::schema::{self, Schemas};
 use serde_json::{Map, Value};
 
-use crate::args::{Contract, Global};
+use crate::args::Contract;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
 

@@ -17,13 +17,16 @@ use agent_checkpoint::{
 };
 use chrono::{DateTime, Utc};
 
-use super::{effects, operate, own, resume, start, status};
+use super::status::judged;
+use super::{operate, own, resume, start};
 use crate::address::Target;
-use crate::args::{Global, Line, Scope, Verb, parse_words};
+use crate::args::{Line, Scope, Verb};
+use crate::global::Global;
 use crate::backend::{is_address, shown};
 use crate::failure::{Failure, chain};
 use crate::named::{is_folder, is_host_named, shell_word};
 use crate::output::Outcome;
+use crate::parse::parse_words;
 use crate::read;
 
 /// The command line of such a program; the environment and `ckpt.toml` complete it.
@@ -215,7 +218,7 @@ impl Served {
     ///
     /// If the store cannot be read.
     pub fn fleet(&self) -> Result<Fleet, Refused> {
-        status::fleet(&self.scope, &self.global).map_err(|failure| self.refused(failure, ""))
+        judged::fleet(&self.scope, &self.global).map_err(|failure| self.refused(failure, ""))
     }
 
     /// The key of a row in the form that a call uses.
@@ -335,7 +338,7 @@ impl Task {
     /// The present time.
     #[must_use]
     pub fn now(&self) -> DateTime<Utc> {
-        super::now(&self.global)
+        self.global.now()
     }
 
     /// The present revision; `None` if there is no checkpoint.
@@ -390,7 +393,7 @@ impl Task {
         claim: &Claim,
         handoff: &Handoff,
     ) -> Result<(), Refused> {
-        let ledger = effects::ledger(&self.target, &self.global);
+        let ledger = self.target.ledger(&self.global);
         let counted = ledger.count_take_over(before, claim, handoff);
         counted.map(|_| ()).map_err(|error| self.error(error))
     }
@@ -454,7 +457,7 @@ impl Task {
     /// The ledger of the task, for the caller.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        effects::ledger(&self.target, &self.global)
+        self.target.ledger(&self.global)
     }
 
     /// The command with which a person approves a pending action. It names the key, but not the store, which the caller

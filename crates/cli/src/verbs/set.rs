@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::revision::token;
 use crate::address::{file_options, store_of};
-use crate::args::Global;
+use crate::global::Global;
 use crate::backend::Access;
 use crate::failure::Failure;
 use crate::named::Named;

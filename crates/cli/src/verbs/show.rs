@@ -6,17 +6,18 @@ use agent_checkpoint::ledger::{LedgerState, Proofs};
 use agent_checkpoint::resume::ResumeDecision;
 use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
-use super::{approvals, effects, prove};
+use super::{effects, prove};
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::report::checkpoint::View;
+use crate::report::ledger::{tell_doubts, tell_pending};
 
 pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failure> {
     let target = Target::to_read(file, global)?;
-    let ledger = effects::ledger(&target, global).state();
+    let ledger = target.ledger(global).state();
     let view = view(&target, &ledger, global)?;
     let mut outcome = Outcome::new();
     if global.json {
@@ -27,8 +28,8 @@ pub(super) fn run(file: Option<&Path>, global: &Global) -> Result<Outcome, Failu
     outcome.exit = Exit::findings_if(view.has_violations());
     match ledger {
         Ok(ledger) => {
-            effects::tell_doubts(&ledger.effects, &target, &mut outcome);
-            approvals::tell_pending(&ledger.approvals, &target, global, &mut outcome);
+            tell_doubts(&ledger.effects, &target, &mut outcome);
+            tell_pending(&ledger.approvals, &target, global, &mut outcome);
             if let Some((decision, message)) = effects::standing(&ledger, &target, global) {
                 outcome.note(format!("{}: {message}", decision.as_str()));
                 outcome.exit = outcome
@@ -54,7 +55,7 @@ pub(super) fn view<'t>(
     let stored = target.store().load(&target.key).map_err(at)?;
     let stored = stored.ok_or_else(|| at(Error::new(ErrorKind::NotFound)))?;
     let context = RuleContext::none()
-        .with_now(super::now(global))
+        .with_now(global.now())
         .with_key(&target.key);
     let format = target.format;
     let mut inspected = format.inspect(&stored.document, &context).map_err(at)?;

@@ -7,7 +7,7 @@ use comfy_table::Cell;
 use serde::Serialize;
 
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, harmless};

@@ -5,10 +5,9 @@ use agent_checkpoint::json::Document;
 use agent_checkpoint::store::{Saved, read_document};
 use agent_checkpoint::{ErrorKind, Handoff, RuleContext};
 
-use super::effects;
 use super::show::view;
 use crate::address::Target;
-use crate::args::Global;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;
@@ -85,7 +84,7 @@ pub(super) fn first(
     let at = |error| target.error(error);
     let read = inputs::reader(global);
     let file = target.as_file(&read, global);
-    let mut start = Start::new(&target.key, plan, &global.given, file, super::now(global));
+    let mut start = Start::new(&target.key, plan, &global.given, file, global.now());
     start.key_is_named = global.key.is_some();
     start.agent = global.agent.as_deref();
     start.session = global.session.as_deref();
@@ -194,7 +193,7 @@ fn refuse_other_name(target: &Target, first: &Document, global: &Global) -> Resu
 
 /// Shows the existing checkpoint with its resume verdict.
 fn already_there(target: &Target, global: &Global) -> Result<Outcome, Failure> {
-    let ledger = effects::ledger(target, global).state();
+    let ledger = target.ledger(global).state();
     let view = view(target, &ledger, global)?;
     let options = super::resume::options(global);
     let resume = super::resume::of(target, &options, global)?;

@@ -6,7 +6,7 @@ use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Key, RuleContext};
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::inputs;

@@ -3,7 +3,6 @@
 mod output;
 mod waiting;
 
-use std::ffi::OsString;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,42 +15,16 @@ use agent_checkpoint::ledger::{
 use chrono::SecondsFormat;
 
 use output::{Kept, Output};
-use waiting::Waiting;
+use waiting::{NOT_RUN, Waiting};
 pub(crate) use waiting::wait_and_run;
 
-use super::effects::{doubt, ledger};
 use crate::address::Target;
-use crate::args::{Global, id};
+use crate::args::Once;
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Outcome;
-
-/// The exit code if the command did not run.
-const NOT_RUN: u8 = 125;
-
-/// A command to run once.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Once {
-    /// The id of the effect: commands with the same id are one effect of the task
-    #[arg(value_name = "ID", allow_hyphen_values = true, value_parser = id)]
-    id: String,
-    /// If the effect is in doubt, find out with this shell command: exit code 0 means that it took place, 1 that it did
-    /// not; with any other exit code the doubt stays
-    #[arg(long, value_name = "CMD")]
-    check: Option<String>,
-    /// How a person or an agent finds out whether it took place
-    #[arg(long, value_name = "TEXT")]
-    how: Option<String>,
-    /// The exit codes with which the command had no effect, so that it may run again
-    #[arg(long, value_name = "CODE", num_args = 1.., value_delimiter = ',')]
-    retry_on: Vec<u8>,
-    /// The command and its arguments, after `--`
-    #[arg(value_name = "COMMAND", last = true, required = true)]
-    command: Vec<OsString>,
-    /// The approval that the command requires.
-    #[arg(skip)]
-    approval: Option<Approval>,
-}
+use crate::report::ledger::doubt;
 
 pub(super) fn run(once: &Once, global: &Global) -> Outcome {
     once.run(global).unwrap_or_else(did_not_run)
@@ -102,7 +75,7 @@ impl Once {
         if let Some(approval) = &self.approval {
             effect = effect.with_approval(approval.clone());
         }
-        let ledger = ledger(&target, global);
+        let ledger = target.ledger(global);
         let mut check = self.check.as_deref();
         loop {
             let effects = ledger.effects().map_err(at)?;

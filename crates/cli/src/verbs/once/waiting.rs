@@ -10,6 +10,9 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use agent_checkpoint::ProcessId;
 
+/// The exit code if the command did not run.
+pub(super) const NOT_RUN: u8 = 125;
+
 /// The first argument of a process of this program that waits and then becomes a command.
 #[cfg(unix)]
 const WAIT: &str = "__wait-and-run";
@@ -143,7 +146,7 @@ pub(crate) fn wait_and_run() -> Option<ExitCode> {
             .and_then(|wait| io::Read::read_to_end(&mut io::Read::take(wait, 1), &mut may_run));
         let error = match read {
             // The process that would have allowed it is gone.
-            Ok(0) => return Some(ExitCode::from(super::NOT_RUN)),
+            Ok(0) => return Some(ExitCode::from(NOT_RUN)),
             Ok(_) => std::os::unix::process::CommandExt::exec(&mut command(&words)),
             Err(error) => error,
         };
@@ -151,7 +154,7 @@ pub(crate) fn wait_and_run() -> Option<ExitCode> {
         if std::fs::write(failure, error.to_string()).is_err() {
             std::process::abort();
         }
-        Some(ExitCode::from(super::NOT_RUN))
+        Some(ExitCode::from(NOT_RUN))
     }
     #[cfg(not(unix))]
     None

@@ -11,20 +11,21 @@ use std::io::Read;
 use std::path::Path;
 
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Place, Row, RowState, Source};
-use agent_checkpoint::resume::Resume;
 use agent_checkpoint::store::create_file;
 
 use super::busy::Busy;
 use super::scan::Opened;
-use super::{now, resume, status};
-use crate::args::{Global, HtmlReport, Scope};
+use super::resume;
+use super::status::judged;
+use crate::args::{HtmlReport, Scope};
+use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Outcome, one_line};
 use crate::replace::replace;
 use crate::report::count;
 use crate::stdin;
-use timeline::Timeline;
+use timeline::{Task, Timeline};
 
 /// The largest number of entries in the timeline of a task.
 const MOST_ENTRIES: usize = 200;
@@ -32,12 +33,6 @@ const MOST_ENTRIES: usize = 200;
 const MOST_OF_ALL: usize = 12_000;
 /// The number of entries that each timeline may always show.
 const FEWEST: usize = 12;
-
-/// The data of a task besides its row.
-struct Task {
-    resume: Resume,
-    timeline: Timeline,
-}
 
 pub(super) fn run(how: &HtmlReport, global: &Global) -> Result<Outcome, Failure> {
     let to_output = stdin::is_named(&how.html);
@@ -52,13 +47,13 @@ pub(super) fn run(how: &HtmlReport, global: &Global) -> Result<Outcome, Failure>
         false => earlier_page(&how.html)?,
     };
     let mut outcome = Outcome::new();
-    let opened = status::opened(&how.scope, global)?.into_iter();
+    let opened = judged::opened(&how.scope, global)?.into_iter();
     let opened = opened.map(|it| it.or_not_begun(global, &mut outcome));
     let opened: Vec<Opened> = opened.collect();
     let sources: Vec<Source<'_>> = opened.iter().map(Opened::source).collect();
-    let options = status::options(&how.scope, global)?;
+    let options = judged::options(&how.scope, global)?;
     let (fleet, tasks) = gather(&sources, &options, &how.scope, global, &mut outcome);
-    status::judge(&fleet, &mut outcome);
+    judged::judge(&fleet, &mut outcome);
     let page = page::of(&fleet, &tasks)?;
     if to_output {
         outcome.out = page;
@@ -86,7 +81,7 @@ fn gather(
     outcome: &mut Outcome,
 ) -> (Fleet, HashMap<Place, Task>) {
     let mut busy = Busy::new();
-    let fleet = Fleet::scan_with(sources, options, now(global), &mut |rows| busy.tell(rows));
+    let fleet = Fleet::scan_with(sources, options, global.now(), &mut |rows| busy.tell(rows));
     let has_checkpoint = |row: &&Row| {
         matches!(
             row.state,
@@ -105,7 +100,7 @@ fn gather(
                 tasks.insert(row.place.clone(), task);
             }
             Err(failure) => {
-                if let Some(failure) = status::failure_of(row, failure) {
+                if let Some(failure) = judged::failure_of(row, failure) {
                     outcome.fail(&failure);
                 }
             }
@@ -117,12 +112,12 @@ fn gather(
 }
 
 fn task(row: &Row, most: usize, scope: &Scope, global: &Global) -> Result<Task, Failure> {
-    let (target, global) = status::target_of(row, global)?;
+    let (target, global) = judged::target_of(row, global)?;
     let options = resume::options(&global);
     // Other messages of `resume` are not about the past.
     let mut unsaid = Outcome::new();
     let (resume, _) = resume::judge(&target, options, false, &global, &mut unsaid)?;
-    let thresholds = status::thresholds(scope, &target.format)?;
+    let thresholds = judged::thresholds(scope, &target.format)?;
     let timeline = Timeline::of(&target, &resume, row, &thresholds, most);
     Ok(Task { resume, timeline })
 }

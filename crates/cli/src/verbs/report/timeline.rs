@@ -20,6 +20,12 @@ use crate::address::Target;
 use crate::report::count;
 use crate::verbs::status::tables::span;
 
+/// The data of a task besides its row.
+pub(super) struct Task {
+    pub(super) resume: Resume,
+    pub(super) timeline: Timeline,
+}
+
 /// The known past of a task.
 pub(super) struct Timeline {
     /// The events, oldest first.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::{read, stdin};
 

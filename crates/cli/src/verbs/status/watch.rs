@@ -14,8 +14,10 @@ use agent_checkpoint::fleet::{Event, Fleet, FleetOptions, Source};
 use agent_checkpoint::store::CheckpointStore;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::{judge, scan, shown, tables};
-use crate::args::{Global, Status};
+use super::judged::{judge, scanned, shown};
+use super::tables;
+use crate::args::Status;
+use crate::global::Global;
 use crate::failure::Failure;
 use crate::output::{self, Outcome, one_line};
 
@@ -33,7 +35,7 @@ pub(super) fn run<'s>(
     global: &Global,
 ) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::new();
-    let mut fleet = scan(sources, options, global, &mut outcome);
+    let mut fleet = scanned(sources, options, global, &mut outcome);
     judge(&fleet, &mut outcome);
     if fleet.rows().is_empty() && outcome.exit == crate::exit::Exit::Failed {
         // None of the named places exists.
@@ -54,7 +56,7 @@ pub(super) fn run<'s>(
         if output::is_unread() {
             break;
         }
-        let next = fleet.rescan(sources, super::now(global));
+        let next = fleet.rescan(sources, global.now());
         for event in next.changes_since(&fleet) {
             goes_on &= output::print_now(&line(&event, &next, global)?)?;
         }
