@@ -117,8 +117,12 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
     if let Some(claim) = &claim {
         let is_again = before.is_some_and(|before| before.fence == claim.fence);
         outcome.note(format!(
-            "claimed {}for {} until {}{}",
-            if is_again { "already, and now " } else { "" },
+            "{} {} until {}{}",
+            if is_again {
+                "already claimed by"
+            } else {
+                "claimed for"
+            },
             claim.owner,
             time(claim),
             match how.export {
@@ -325,7 +329,7 @@ fn time(claim: &Claim) -> String {
 }
 
 /// The claiming owner: two sessions of one agent are two owners.
-pub(super) fn owner(global: &Global) -> Option<String> {
+pub(crate) fn owner(global: &Global) -> Option<String> {
     match (&global.agent, &global.session) {
         (Some(agent), Some(session)) => Some(format!("{agent}, session {session}")),
         (Some(agent), None) => Some(agent.clone()),

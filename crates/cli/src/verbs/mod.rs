@@ -52,6 +52,7 @@ use crate::output::Outcome;
 use crate::stdin;
 
 pub(crate) use approvals::{Action, Ask, Decide};
+pub(crate) use claim::owner;
 pub(crate) use effects::Settle;
 pub(crate) use once::{Once, refused_words, wait_and_run};
 pub(crate) use prove::Prove;
