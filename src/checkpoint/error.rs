@@ -171,8 +171,8 @@ pub enum ErrorKind {
         /// The JSON pointers of these values.
         pointers: Vec<String>,
     },
-    /// No part of the document can be read as this format.
-    #[error("cannot be read as this format: {detail}")]
+    /// No part of the document, or of a record that the store keeps beside it, can be read.
+    #[error("cannot be read: {detail}")]
     Unreadable {
         /// Why.
         detail: String,
