@@ -73,7 +73,10 @@ pub(super) fn work(name: &str, root: &Path, dies_in_the_window: bool) -> Result<
         Ran::Finished | Ran::Stopped => Ok(()),
         Ran::Left(found) => {
             let plan = found.resume.plan;
-            Err(format!("{} {}", plan.message, plan.questions.join(" ")).into())
+            Err([vec![plan.message], plan.questions]
+                .concat()
+                .join(". ")
+                .into())
         }
     }
 }

@@ -171,8 +171,8 @@ pub enum ErrorKind {
         /// The JSON pointers of these values.
         pointers: Vec<String>,
     },
-    /// No part of the document can be read as this format.
-    #[error("cannot be read as this format: {detail}")]
+    /// No part of the document, or of a record that the store keeps beside it, can be read.
+    #[error("cannot be read: {detail}")]
     Unreadable {
         /// Why.
         detail: String,
@@ -230,7 +230,8 @@ pub enum ErrorKind {
         /// Why, and the next step.
         detail: String,
     },
-    /// The new document is in place, but may not survive a loss of power.
+    /// The new document is in place, but may not survive a loss of power. For a line of a ledger: it was removed again,
+    /// but may come back in a loss of power.
     #[error("saved, but it may not survive a loss of power")]
     NotDurable,
     /// The file system returned an error, or the path is not a regular file that can be read and replaced. The

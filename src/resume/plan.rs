@@ -446,11 +446,18 @@ fn warn_of_reasons(plan: &mut ResumePlan, staleness: &Staleness) {
                 "An older state replaced the newest state of the checkpoint: {text}.\n\
                  Before proceeding, find out what was done since that state: those steps may be planned again below."
             )),
-            Reason::NothingThere => plan.warn(format!(
-                "{}: is this the project's folder?\n\
-                 Look for them in the folder that their paths are relative to, or find out whether that work still has to be done before proceeding.",
-                missing(files().filter(|file| file.state != FileState::Removed).count(), files().count())
-            )),
+            Reason::NothingThere => {
+                let gone = files().filter(|file| file.state != FileState::Removed).count();
+                let them = match gone {
+                    1 => "it in the folder that its path is relative to",
+                    _ => "them in the folder that their paths are relative to",
+                };
+                plan.warn(format!(
+                    "{}: is this the project's folder?\n\
+                     Look for {them}, or find out whether that work still has to be done before proceeding.",
+                    missing(gone, files().count())
+                ));
+            }
             _ => elsewhere.push(format!("- {text}")),
         }
     }

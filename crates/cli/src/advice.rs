@@ -102,6 +102,12 @@ fn advice(error: &Error, corrupt: &Corrupt) -> String {
     }
 }
 
+/// Whether this is the owner in whose name the command runs.
+fn is_own(claimed: &str) -> bool {
+    let own = GLOBAL.get().and_then(Global::owner);
+    own.as_deref() == Some(claimed)
+}
+
 /// The command-line option for the advice of a library error.
 fn option(kind: &ErrorKind, message: &str) -> &'static str {
     match kind {
@@ -116,6 +122,9 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
         ErrorKind::UnknownFormat { name: None, .. } => " (--format F)",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("format") => " with --format",
         ErrorKind::Ambiguous { what, .. } if what.starts_with("checkpoint") => " with --slot",
+        ErrorKind::Claimed { owner, .. } if is_own(owner) => {
+            "; the claim is your own: pass its fence with --fence N, as `ckpt claim` printed it"
+        }
         ErrorKind::Claimed { .. } => {
             "; pass the fence with --fence N, or take the task over with `ckpt claim --agent A --take-over` if its owner is known to be dead"
         }

@@ -29,8 +29,8 @@ Exit codes:
   2  could not: usage, missing file, I/O, an operation that the format lacks
   3  corrupt input
   4  refused: complete, a transition that the protocol lacks, newer schema version, values that would be lost,
-     a task that another has claimed, that waits for a time or a person, or that is poisoned; an action that is
-     not approved; or done, and the context is full: stop
+     a task that another has claimed, a resume of one that waits for a time or a person or is poisoned, an action
+     that is not approved; or done, and the context is full: stop
   5  conflict: the checkpoint is not at the revision given with --expect
 Over several files the gravest wins: 2, 3, 5, 4, 1, 0.
 `once` and `approved` with a COMMAND end with its exit code, or with 125 where COMMAND did not run.

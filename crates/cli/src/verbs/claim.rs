@@ -116,8 +116,12 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
     if let Some(claim) = &claim {
         let is_again = before.is_some_and(|before| before.fence == claim.fence);
         outcome.note(format!(
-            "claimed {}for {} until {}{}",
-            if is_again { "already, and now " } else { "" },
+            "{} {} until {}{}",
+            if is_again {
+                "already claimed by"
+            } else {
+                "claimed for"
+            },
             claim.owner,
             time(claim),
             match how.export {
@@ -322,4 +326,3 @@ fn shown(claim: Option<&Claim>, global: &Global) -> String {
 fn time(claim: &Claim) -> String {
     claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
-

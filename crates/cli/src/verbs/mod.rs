@@ -328,4 +328,3 @@ fn does_more_than_look(verb: &Verb, global: &Global) -> bool {
         _ => false,
     }
 }
-
