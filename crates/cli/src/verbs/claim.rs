@@ -10,6 +10,7 @@ use agent_checkpoint::{Claim, ClaimRequest, Error, Fence, ProcessId, RuleContext
 use chrono::SecondsFormat;
 use serde::Serialize;
 
+use super::effects;
 use crate::address::Target;
 use crate::backend::{is_address, shown as shown_place};
 use crate::exit::Exit;
@@ -153,6 +154,11 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
             outcome.note(format!(
                 "the checkpoint here does not belong to {now_for}; archive it with `ckpt archive`"
             ));
+        }
+        if let Ok(state) = target.ledger(global).state()
+            && let Some((_, message)) = effects::standing(&state, &target, global)
+        {
+            outcome.note(message);
         }
     }
     Ok(outcome)

@@ -179,7 +179,10 @@ fn a_task_that_was_tried_in_vain_is_refused_until_its_cause_is_mended() {
     let project = Project::with("t.json", TASK);
     let claim = |agent: &'static str| {
         let words = ["claim", "t.json", "--agent", agent, "--take-over"];
-        project.expect(0, &words).out.trim().to_owned()
+        let run = project.expect(0, &words);
+        let warns = run.err.contains("Poisoned: 3 attempts in a row");
+        assert_eq!(warns, agent == "eve", "{run:?}");
+        run.out.trim().to_owned()
     };
     claim("ann");
     // Ordinary claims do not count as attempts.
