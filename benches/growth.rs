@@ -103,7 +103,27 @@ fn checkpoints(folder: &Path) {
             (count, tasks)
         })
         .into();
-    let warm = ratios("checkpoints in the folder", folder, &stores);
+    // Else the writing of these files goes on below all that is measured.
+    let synced = Command::new("sync").status();
+    assert!(synced.is_ok_and(|status| status.success()));
+    // A file system may itself be slower in a large folder, so the textbook replaces a file in each.
+    let books: Vec<PathBuf> = stores
+        .iter()
+        .map(|(count, _)| folder.join(count.to_string()).join("textbook.json"))
+        .collect();
+    let mut all = Vec::new();
+    for ((count, tasks), book) in stores.iter().zip(&books) {
+        let name = format!("a textbook durable replace, {count}");
+        all.push(Contender::new(name, |_| textbook(book, text.as_bytes())));
+        let name = format!("typed update, {count}");
+        all.push(Contender::new(name, |n| update(tasks, n)));
+    }
+    let measured = compare("checkpoints in the folder", 300, &mut all);
+    drop(all);
+    let counts = || stores.iter().map(|(count, _)| *count as f64);
+    let every_other = |from: usize| measured.iter().skip(from).step_by(2).map(|one| one.ratio);
+    let textbooks: Vec<(f64, f64)> = counts().zip(every_other(0)).collect();
+    let warm: Vec<(f64, f64)> = counts().zip(every_other(1)).collect();
 
     println!("\nthe first save of a process, after another process saved there");
     let book = folder.join("textbook.json");
@@ -132,6 +152,7 @@ fn checkpoints(folder: &Path) {
         cold.push((*count as f64, ratio));
     }
     let curves = [
+        ("textbook".to_owned(), textbooks),
         ("update".to_owned(), warm),
         ("first of a process".to_owned(), cold),
     ];

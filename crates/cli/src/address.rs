@@ -9,6 +9,7 @@ use agent_checkpoint::formats::builder_state::{Slot, SlotPlace};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::formats::{Archive, FileRole, Format, Inputs};
 use agent_checkpoint::json::Document;
+use agent_checkpoint::ledger::Ledger;
 use agent_checkpoint::staleness::Tracking;
 use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, DeleteOptions, EntryId, FileOptions, FileStore,

@@ -5,8 +5,8 @@
 //! task is handed over, an effect without an end is in doubt.
 
 use agent_checkpoint::ledger::{
-    Approval, ApprovalRecord, ApprovalStatus, Effect, EffectDecision, EffectRecord,
-    Receipt, Settlement,
+    Approval, ApprovalRecord, ApprovalStatus, Effect, EffectDecision, EffectRecord, Receipt,
+    Settlement,
 };
 use agent_checkpoint::{Fence, quoted};
 use agent_checkpoint_cli::served::{Call, Task};
@@ -60,7 +60,9 @@ impl Calls {
         let mut state = match task.ledger().begin(&effect).map_err(at)? {
             EffectDecision::Do(guard) => {
                 let (round, fence) = (guard.round().to_owned(), input.fence);
-                self.guards.all().insert(round, BegunEffect { fence, guard });
+                self.guards
+                    .all()
+                    .insert(round, BegunEffect { fence, guard });
                 EffectState::new(input, "do", PERFORM)
             }
             EffectDecision::AlreadyDone(receipt) => EffectState {

@@ -5,9 +5,9 @@ use percent_encoding::percent_decode_str;
 use rmcp::model::{Prompt, PromptArgument, Resource, ResourceTemplate};
 
 use crate::bounds;
-use crate::failed::Failed;
 use crate::calls::Calls;
 use crate::catalog;
+use crate::failed::Failed;
 
 const GUIDE: &str = "ckpt://guide/";
 const PROMPT: &str = "ckpt://prompt/";

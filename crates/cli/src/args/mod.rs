@@ -11,12 +11,12 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::global::{Global, words};
+use crate::global::{Global, span, words};
 use values::claimed_for;
 
 pub(crate) use fleet::{HtmlReport, Old, Scope, Status};
 pub(crate) use ledger::{Action, Ask, Decide, Once, Prove, Settle};
-pub(crate) use report::Report;
+pub(crate) use report::{Report, Step};
 
 /// What follows the list of verbs in `ckpt --help`.
 pub(crate) const EXIT_CODES: &str = "\

@@ -86,7 +86,12 @@ impl<'t> View<'t> {
             handoff,
             foreign: self.foreign.clone(),
             proofs: ledger::proofs_json(&self.proofs),
-            effects: self.ledger.effects.iter().map(ledger::effect_json).collect(),
+            effects: self
+                .ledger
+                .effects
+                .iter()
+                .map(ledger::effect_json)
+                .collect(),
             approvals: self.ledger.approvals.clone(),
             violations: self.inspected.violations.clone(),
         }

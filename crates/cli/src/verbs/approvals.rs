@@ -143,4 +143,3 @@ fn show(record: &ApprovalRecord, outcome: &mut Outcome, global: &Global) {
     outcome.line(ledger::approval(record));
     outcome.line(format!("  {}", record.digest));
 }
-

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::address::Target;
 use crate::args::ArchivedAs;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 
 #[derive(Serialize)]

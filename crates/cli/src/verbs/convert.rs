@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::address::Target;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::report::violation;
 
@@ -176,7 +176,7 @@ fn take_ledger_along(
         ..global.clone()
     };
     let converted = Target::to_claim(Some(out), &global)?;
-    let to = converted.ledger(global);
+    let to = converted.ledger(&global);
     from.copy_to(&to).map_err(|error| converted.error(error))
 }
 

@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::busy::Busy;
 use crate::address::file_options;
-use crate::global::Global;
 use crate::backend::{self, Access, is_address, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::{real, shell_word};
 use crate::output::Outcome;
 use crate::read;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::{Named, files_or_store};
 use crate::output::{Outcome, one_line};
 

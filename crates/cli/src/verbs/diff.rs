@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::history::{entries, find, of_which_task};
 use crate::address::Target;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::{read, stdin};
 

@@ -21,10 +21,10 @@ use super::effects;
 use super::scan::{self, Opened};
 use super::validate::{self, Corruption};
 use crate::address::Target;
-use crate::global::Global;
 use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::{Named, shell_word};
 use crate::output::{Outcome, one_line};
 use crate::read;
@@ -269,7 +269,7 @@ impl Doctor<'_> {
         let Ok(target) = Target::to_look_at(row.place.file.as_deref(), &at) else {
             return;
         };
-        match effects::ledger(&target, &at).state() {
+        match target.ledger(&at).state() {
             Ok(state) => {
                 if let Some((ResumeDecision::Refuse, message)) =
                     effects::standing(&state, &target, &at)

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use agent_checkpoint::ledger::{
-    EffectRecord, LedgerState, Settlement,
-};
+use agent_checkpoint::ledger::{EffectRecord, LedgerState, Settlement};
 use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 use agent_checkpoint::{Error, is_blank, quoted};
 
@@ -75,7 +73,9 @@ pub(super) fn run(
         outcome.note("the task has begun no effects");
     }
     if !global.json {
-        effects.iter().for_each(|effect| outcome.line(ledger::effect(effect)));
+        effects
+            .iter()
+            .for_each(|effect| outcome.line(ledger::effect(effect)));
     }
     ledger::tell_doubts(&effects, &target, &mut outcome);
     Ok(outcome)
@@ -124,4 +124,3 @@ pub(super) fn said_by_ledger(plan: &ResumePlan) -> Option<(ResumeDecision, Strin
     let own = not_before.filter(|_| !is_held)?;
     Some((ResumeDecision::Wait, message(own)))
 }
-

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::shell_word;
 use crate::output::Outcome;
 use crate::report::count;

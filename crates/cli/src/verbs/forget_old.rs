@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::scan::{self, Opened};
 use crate::address::Target;
 use crate::args::Old;
-use crate::global::Global;
 use crate::backend::Access;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::report::count;
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 
 /// What `guide --json` prints of each format.

@@ -9,8 +9,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::report::{Style, age, count, lines};
 

@@ -8,10 +8,10 @@ use agent_checkpoint::store::read_document;
 use serde::Serialize;
 
 use super::scan::{self, Opened};
-use crate::global::Global;
 use crate::backend::Access;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::{Outcome, harmless};
 
 #[derive(Serialize)]

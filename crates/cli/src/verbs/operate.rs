@@ -13,9 +13,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use crate::address::Target;
 use crate::args;
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::inputs;
 use crate::output::{Outcome, one_line};
 use crate::report::{plan, saved};

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use super::diff;
 use crate::address::{Target, kept_host};
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::newest_good;
 use crate::output::Outcome;
 use crate::read;

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::history::find;
 use crate::address::Target;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 
 #[derive(Serialize)]

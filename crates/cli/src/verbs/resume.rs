@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use super::validate::Corruption;
 use crate::address::Target;
-use crate::global::Global;
 use crate::backend::{Access, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::inputs;
 use crate::named::{Named, shell_word};
 use crate::output::Outcome;

@@ -7,9 +7,9 @@ use agent_checkpoint::{Error, Revision};
 use serde::Serialize;
 
 use crate::address::only_slot;
-use crate::global::Global;
 use crate::backend::{Access, is_address};
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::{Named, is_host_named};
 use crate::output::Outcome;
 

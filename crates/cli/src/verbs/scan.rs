@@ -6,9 +6,9 @@ use std::sync::Arc;
 use agent_checkpoint::fleet::{Fleet, FleetOptions, SkipReason, Source};
 use agent_checkpoint::store::{CheckpointStore, MemoryStore};
 
-use crate::global::Global;
 use crate::backend::{self, Access};
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::global::Origin;
 use crate::output::Outcome;
 

@@ -6,8 +6,8 @@ use agent_checkpoint::schema::{self, Schemas};
 use serde_json::{Map, Value};
 
 use crate::args::Contract;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::{Outcome, one_line};
 
 pub(super) fn run(

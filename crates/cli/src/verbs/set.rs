@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 
 use super::revision::token;
 use crate::address::{file_options, store_of};
-use crate::global::Global;
 use crate::backend::Access;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::named::Named;
 use crate::output::Outcome;
 use crate::report::violation;

@@ -8,9 +8,9 @@ use agent_checkpoint::{Error, ErrorKind, RuleContext};
 
 use super::{effects, prove};
 use crate::address::Target;
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::report::checkpoint::View;
 use crate::report::ledger::{tell_doubts, tell_pending};

@@ -7,9 +7,9 @@ use comfy_table::Cell;
 use serde::Serialize;
 
 use crate::address::Target;
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::{Outcome, harmless};
 use crate::report::{Style, lines};
 

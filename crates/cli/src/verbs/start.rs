@@ -7,9 +7,9 @@ use agent_checkpoint::{ErrorKind, Handoff, RuleContext};
 
 use super::show::view;
 use crate::address::Target;
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::inputs;
 use crate::output::Outcome;
 use crate::report::{count, plan, resume, saved};

@@ -6,9 +6,9 @@ use agent_checkpoint::json::{Document, Violation};
 use agent_checkpoint::{Error, ErrorKind, Key, RuleContext};
 use serde::Serialize;
 
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::inputs;
 use crate::named::{Named, files_or_store};
 use crate::output::{Outcome, one_line};

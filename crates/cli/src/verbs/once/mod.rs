@@ -3,6 +3,7 @@
 mod output;
 mod waiting;
 
+use std::ffi::OsString;
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -15,14 +16,14 @@ use agent_checkpoint::ledger::{
 use chrono::SecondsFormat;
 
 use output::{Kept, Output};
-use waiting::{NOT_RUN, Waiting};
 pub(crate) use waiting::wait_and_run;
+use waiting::{NOT_RUN, Waiting};
 
 use crate::address::Target;
 use crate::args::Once;
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::Outcome;
 use crate::report::ledger::doubt;
 

@@ -14,13 +14,13 @@ use agent_checkpoint::fleet::{Fleet, FleetOptions, Place, Row, RowState, Source}
 use agent_checkpoint::store::create_file;
 
 use super::busy::Busy;
-use super::scan::Opened;
 use super::resume;
+use super::scan::Opened;
 use super::status::judged;
 use crate::args::{HtmlReport, Scope};
-use crate::global::Global;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::{Outcome, one_line};
 use crate::replace::replace;
 use crate::report::count;

@@ -16,7 +16,7 @@ use super::shown::Shown;
 use super::style;
 use super::timeline::{Entry, Kind, Task, Time, grounds};
 use crate::failure::Failure;
-use crate::report::ledger::in_doubt;
+use crate::report::ledger;
 use crate::verbs::effects::said_by_ledger;
 use crate::verbs::status::tables::{age, is_poisoned, progress, span, summary};
 
@@ -332,7 +332,7 @@ fn why(row: &Row, task: Option<&Task>) -> Shown {
 
 /// The effects in doubt.
 fn in_doubt(task: &Task) -> Vec<&str> {
-    let effects = in_doubt(&task.resume.ledger.effects);
+    let effects = ledger::in_doubt(&task.resume.ledger.effects);
     effects.map(|effect| effect.id.as_str()).collect()
 }
 

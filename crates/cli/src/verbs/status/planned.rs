@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::{read, stdin};
 
 /// A planned task and its agent.

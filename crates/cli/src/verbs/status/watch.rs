@@ -17,8 +17,8 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use super::judged::{judge, scanned, shown};
 use super::tables;
 use crate::args::Status;
-use crate::global::Global;
 use crate::failure::Failure;
+use crate::global::Global;
 use crate::output::{self, Outcome, one_line};
 
 /// How long to wait for more notices after one, because a save causes several.
