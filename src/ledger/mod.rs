@@ -121,9 +121,8 @@ pub struct Ledger {
     key: Key,
     by: String,
     fence: Option<Fence>,
-    process: ProcessId,
-    /// This process, if another one performs the effects.
-    keeper: Option<ProcessId>,
+    /// The process that performs the effects, if it is not this one.
+    performer: Option<ProcessId>,
     clock: Arc<dyn Clock>,
     known: KnownLedgers,
     /// In a host file, the task of a guard: its slot may have another task when the effect ends.
@@ -183,8 +182,7 @@ impl Ledger {
             key: key.clone(),
             by: by.into(),
             fence: None,
-            process: ProcessId::current(),
-            keeper: None,
+            performer: None,
             clock: Arc::new(SystemClock),
             known: KnownLedgers::default(),
             task: None,
@@ -202,8 +200,7 @@ impl Ledger {
     /// Names the process that performs the effects, if it is not this one.
     #[must_use]
     pub fn in_process(mut self, process: ProcessId) -> Self {
-        self.process = process;
-        self.keeper = Some(ProcessId::current());
+        self.performer = Some(process);
         self
     }
 
@@ -284,7 +281,12 @@ impl Ledger {
             let of_task = self.of_task(&entries);
             let mut guard = EffectGuard::new(of_task.clone(), id);
             let (by, round) = (&self.by, guard.round());
-            let processes = (&self.process, self.keeper.as_ref());
+            // Only here, since it reads several files of the system.
+            let own = ProcessId::current();
+            let processes = match &self.performer {
+                Some(other) => (other, Some(&own)),
+                None => (&own, None),
+            };
             let mut begun = Line::begun(self.now(), by, effect, round, self.fence, processes);
             begun.approval = used.clone();
             match of_task.append(begun, &entries, self.fence) {
