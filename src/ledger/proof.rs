@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitStatus;
 use std::sync::Arc;
 
@@ -11,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::record::Line;
 use super::{Ledger, TRIES};
 use crate::checkpoint::Result;
-use crate::redaction::Redaction;
+use crate::redaction::without_secrets_from;
 use crate::shown;
 use crate::staleness::{Covered, CoveredChange};
 
 /// How many bytes of a command's output are recorded.
 const MOST_OUTPUT: usize = 8 * 1024;
 
-/// How many bytes before them are read: a secret of at most this length is complete when it is redacted, so that no
-/// rest of it is recorded.
+/// How many bytes before them are read: a secret of at most this length that reaches into them is complete when it is
+/// redacted.
 const MARGIN: usize = 8 * 1024;
 
 /// The result of the last run of a command for pieces of work.
@@ -63,19 +64,18 @@ pub enum ProofEnd {
 }
 
 /// The last 8 KiB that a command wrote to both of its outputs, as text without [secrets](crate::Redaction::secrets).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputTail {
-    bytes: VecDeque<u8>,
-    all: u64,
-}
-
-/// An [`OutputTail`] in its stored form.
-#[derive(Serialize, Deserialize)]
-struct TailText {
     text: String,
-    /// How many bytes were before it.
     #[serde(default)]
     omitted: u64,
+}
+
+/// Takes the output of a command as it is written, and makes its [`OutputTail`] when the command has ended.
+#[derive(Clone, Default)]
+pub struct OutputBuffer {
+    bytes: VecDeque<u8>,
+    all: u64,
 }
 
 /// A proof whose command ended.
@@ -280,69 +280,66 @@ impl Ledger {
 }
 
 impl OutputTail {
-    /// Adds the next output of the command.
-    pub fn add(&mut self, bytes: &[u8]) {
+    /// The text. No character is cut, and bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many bytes of the output were before the text.
+    #[must_use]
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+}
+
+impl OutputBuffer {
+    /// The end of the output.
+    #[must_use]
+    pub fn finish(mut self) -> OutputTail {
+        let bytes = self.bytes.make_contiguous();
+        let (before, end) = bytes.split_at(bytes.len().saturating_sub(MOST_OUTPUT));
+        // The rest of a character whose first byte is before the end.
+        let is_rest = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+        let rest = match before.is_empty() {
+            true => 0,
+            false => end.iter().take(3).take_while(is_rest).count(),
+        };
+        let (before, end) = bytes.split_at(before.len() + rest);
+        let mut text = String::from_utf8_lossy(before).into_owned();
+        let from = text.len();
+        text.push_str(&String::from_utf8_lossy(end));
+        // The beginning is cut by its place in the output: a secret that began before all these bytes is not
+        // recognized, and ends before the cut.
+        OutputTail {
+            text: without_secrets_from(&text, from),
+            omitted: self.all - end.len() as u64,
+        }
+    }
+}
+
+impl Write for OutputBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.all += bytes.len() as u64;
         let most = MOST_OUTPUT + MARGIN;
         let kept = &bytes[bytes.len().saturating_sub(most)..];
         let over = (self.bytes.len() + kept.len()).saturating_sub(most);
         self.bytes.drain(..over);
         self.bytes.extend(kept);
+        Ok(bytes.len())
     }
 
-    /// The text. No character is cut, bytes that are not UTF-8 are replaced, and secrets are redacted.
-    #[must_use]
-    pub fn text(&self) -> String {
-        self.text_and_omitted().0
-    }
-
-    /// How many bytes of the output were before the text.
-    #[must_use]
-    pub fn omitted(&self) -> u64 {
-        self.text_and_omitted().1
-    }
-
-    fn text_and_omitted(&self) -> (String, u64) {
-        let bytes: Vec<u8> = self.bytes.iter().copied().skip(self.cut()).collect();
-        let before = self.all - bytes.len() as u64;
-        let text = String::from_utf8_lossy(&bytes);
-        // Redact before the cut: the rest of a secret is not recognized.
-        let mut text = Redaction::secrets()
-            .redact("", &text)
-            .unwrap_or_else(|| text.into_owned());
-        let over = text.len().saturating_sub(MOST_OUTPUT);
-        let is_boundary = |at: &usize| text.is_char_boundary(*at);
-        let cut = (over..=text.len()).find(is_boundary).unwrap_or(over);
-        text.drain(..cut);
-        (text, before + cut as u64)
-    }
-
-    /// How many bytes at the beginning belong to a character whose first byte was dropped.
-    fn cut(&self) -> usize {
-        if self.all == self.bytes.len() as u64 {
-            return 0;
-        }
-        let rest = self.bytes.iter().take(3);
-        rest.take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000)
-            .count()
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
-impl Serialize for OutputTail {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (text, omitted) = self.text_and_omitted();
-        TailText { text, omitted }.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for OutputTail {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let TailText { text, omitted } = TailText::deserialize(deserializer)?;
-        let bytes: VecDeque<u8> = text.into_bytes().into();
-        Ok(OutputTail {
-            all: omitted.saturating_add(bytes.len() as u64),
-            bytes,
-        })
+impl fmt::Debug for OutputBuffer {
+    /// Without the bytes, which may contain secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputBuffer")
+            .field("all", &self.all)
+            .finish_non_exhaustive()
     }
 }
 
@@ -369,6 +366,14 @@ impl fmt::Display for ProofEnd {
 mod tests {
     use super::*;
 
+    fn tail(output: &[u8], piece: usize) -> OutputTail {
+        let mut buffer = OutputBuffer::default();
+        for bytes in output.chunks(piece) {
+            buffer.write_all(bytes).unwrap();
+        }
+        buffer.finish()
+    }
+
     #[test]
     fn the_end_of_an_output_is_kept_and_no_letter_is_cut() {
         let outputs = [
@@ -378,21 +383,45 @@ mod tests {
             "a".repeat(MOST_OUTPUT),
         ];
         for output in outputs {
-            for pieces in [1, 7, 20_000] {
-                let mut tail = OutputTail::default();
-                output.as_bytes().chunks(pieces).for_each(|it| tail.add(it));
+            for piece in [1, 7, 20_000] {
+                let tail = tail(output.as_bytes(), piece);
                 let text = tail.text();
-                assert!(output.ends_with(&text) && text.len() <= MOST_OUTPUT);
+                assert!(output.ends_with(text) && text.len() <= MOST_OUTPUT);
                 assert!(text.len() + 4 > output.len().min(MOST_OUTPUT));
-                assert_eq!(tail.omitted() as usize, output.len() - text.len());
+                assert_eq!(tail.omitted() as usize + text.len(), output.len());
                 let json = serde_json::to_string(&tail).unwrap();
-                let read: OutputTail = serde_json::from_str(&json).unwrap();
-                assert_eq!((read.text(), read.omitted()), (text, tail.omitted()));
+                assert_eq!(serde_json::from_str::<OutputTail>(&json).unwrap(), tail);
             }
         }
-        let mut binary = OutputTail::default();
-        binary.add(&[0xff; 20_000]);
-        assert!(binary.text().chars().all(|letter| letter == '\u{fffd}'));
-        assert!(binary.omitted() >= 20_000 - MOST_OUTPUT as u64);
+    }
+
+    #[test]
+    fn what_is_omitted_is_counted_in_the_bytes_that_the_command_wrote() {
+        let binary = tail(&[0xff; 20_000], 1000);
+        assert_eq!(binary.text(), "\u{fffd}".repeat(MOST_OUTPUT));
+        assert_eq!(binary.omitted() as usize + MOST_OUTPUT, 20_000);
+        let secret = format!("password={}\n", "p1".repeat(MOST_OUTPUT / 4));
+        let after = "x".repeat(MOST_OUTPUT - 5);
+        let cut = tail(format!("{secret}{after}").as_bytes(), 1000);
+        assert_eq!(cut.text(), format!("[redacted: password]\n{after}"));
+        assert_eq!(
+            cut.omitted() as usize + MOST_OUTPUT,
+            secret.len() + after.len()
+        );
+    }
+
+    #[test]
+    fn no_rest_of_a_key_stays_whose_beginning_was_cut_off() {
+        let line = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+/\n";
+        let kind = "RSA PRIVATE KEY-----\n";
+        let key = format!("-----BEGIN {kind}{}-----END {kind}", line.repeat(50));
+        assert!(key.len() * 5 > MOST_OUTPUT + MARGIN);
+        for after in (0..key.len()).step_by(61) {
+            let output = key.repeat(5) + &"x".repeat(after);
+            let shown = tail(output.as_bytes(), output.len());
+            let shown = shown.text().trim_end_matches('x');
+            let marks = shown.replace("[redacted: private-key]", "");
+            assert_eq!(marks.trim(), "", "with {after} bytes after the keys");
+        }
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::Passing;
-use super::proof::{EndedProof, OutputTail, ProofEnd, ProofRecord};
+use super::Forwarding;
+use super::proof::{EndedProof, OutputBuffer, OutputTail, ProofEnd, ProofRecord};
 use crate::checkpoint::{Error, Handoff, Operation, Result};
 use crate::shown::{quoted, quoted_all};
 use crate::staleness::{Covered, Tracking};
@@ -133,9 +133,10 @@ pub(crate) fn run_quietly(mut command: Command) -> io::Result<(ProofEnd, OutputT
     let mut child = command.spawn()?;
     // It holds the write ends of the pipe.
     drop(command);
-    let passing = Passing::on(Some(written), io::sink(), &Arc::default());
+    let output = Arc::<Mutex<OutputBuffer>>::default();
+    let output = Forwarding::on(Some(written), io::sink(), &output);
     let status = child.wait()?;
-    Ok((status.into(), passing.end()))
+    Ok((status.into(), output.end().finish()))
 }
 
 /// Refuses a proof of an item that the task does not have.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
     Approval, ApprovalRecord, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus,
-    Ledger, Passing, Receipt, Settlement,
+    Forwarding, Ledger, Receipt, Settlement,
 };
 use chrono::SecondsFormat;
 
@@ -183,8 +183,8 @@ impl Once {
             }
         };
         let [out, err] = [Arc::<Mutex<Kept>>::default(), Arc::default()];
-        let stdout = Passing::on(running.child.stdout.take(), io::stdout(), &out);
-        let stderr = Passing::on(running.child.stderr.take(), io::stderr(), &err);
+        let stdout = Forwarding::on(running.child.stdout.take(), io::stdout(), &out);
+        let stderr = Forwarding::on(running.child.stderr.take(), io::stderr(), &err);
         let status = running.child.wait();
         if let Some(why) = running.failure() {
             guard.not_done().map_err(|error| target.error(error))?;
