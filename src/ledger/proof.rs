@@ -1,6 +1,6 @@
 //! The result of a command about finished work, as the ledger records it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitStatus;
@@ -9,9 +9,6 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::Line;
-use super::{Ledger, TRIES};
-use crate::checkpoint::Result;
 use crate::redaction::without_secrets_from;
 use crate::shown;
 use crate::staleness::{Covered, CoveredChange};
@@ -47,7 +44,7 @@ pub struct ProofRecord {
     pub by: String,
     /// The name of its line.
     #[serde(skip)]
-    name: String,
+    pub(super) name: String,
     #[serde(skip)]
     pub(super) covered: Arc<Covered>,
 }
@@ -97,6 +94,9 @@ pub(super) struct StoredProof {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     differs: Option<Differs>,
 }
+
+/// The covered files to which a later proof may refer, by the name of the proof's line.
+pub(super) type KnownCovered = HashMap<String, Arc<Covered>>;
 
 /// The files that a proof covers, as a difference from an earlier proof that is current when this one is recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -186,18 +186,24 @@ impl EndedProof {
         }
     }
 
+    /// Its record in the line of this name.
+    pub(super) fn record(&self, at: DateTime<Utc>, by: &str, name: &str) -> ProofRecord {
+        let (shown, covered) = (self.shown.clone(), Arc::clone(&self.covered));
+        shown.record(at, by.to_owned(), name.to_owned(), covered)
+    }
+
     /// Its form in a line after these proofs: a list of files that was written before is not repeated.
-    fn stored(&self, known: &[ProofRecord]) -> StoredProof {
+    pub(super) fn stored(&self, known: &[ProofRecord]) -> StoredProof {
         let named = known.iter().filter(|known| !known.name.is_empty());
-        let changes = named.map(|known| (known, self.covered.change_from(&known.covered)));
-        let least = changes.min_by_key(|(_, change)| change.len());
-        let shorter = least.filter(|(_, change)| change.len() < self.covered.len());
+        let changes = named.map(|known| (self.covered.changes_from(&known.covered), known));
+        let least = changes.min_by_key(|(changes, _)| *changes);
+        let shorter = least.filter(|(changes, _)| *changes < self.covered.len());
         StoredProof {
             shown: self.shown.clone(),
             covered: shorter.is_none().then(|| Covered::clone(&self.covered)),
-            differs: shorter.map(|(from, by)| Differs {
+            differs: shorter.map(|(_, from)| Differs {
                 from: from.name.clone(),
-                by,
+                by: self.covered.change_from(&from.covered),
             }),
         }
     }
@@ -228,55 +234,41 @@ impl Shown {
 }
 
 impl StoredProof {
-    /// Adds it to the proofs. It replaces each earlier proof of its work, and counts for all work of proofs with the
-    /// same command and inputs. `None` if it is a difference from a missing proof.
-    #[must_use]
-    pub(super) fn add_to(
+    /// Its record; `known` has the covered files of earlier proofs. `None` if it is a difference from a missing one.
+    pub(super) fn record(
         self,
-        proofs: &mut Vec<ProofRecord>,
+        known: &KnownCovered,
         at: DateTime<Utc>,
         by: String,
         name: String,
-    ) -> Option<()> {
+    ) -> Option<ProofRecord> {
         let covered = match (self.covered, self.differs) {
             (Some(covered), _) => Arc::new(covered),
             (None, differs) => {
                 let Differs { from, by } = differs?;
-                let from = proofs.iter().find(|known| known.name == from)?;
-                from.covered.changed_by(by)
+                known.get(&from)?.changed_by(by)
             }
         };
-        let mut newest = self.shown.record(at, by, name, covered);
-        for known in proofs.iter_mut() {
-            if known.is_the_same_run(&newest) {
-                let also = std::mem::take(&mut known.of).into_iter();
-                let also: Vec<String> = also.filter(|item| !newest.of.contains(item)).collect();
-                newest.of.extend(also);
-            } else {
-                known.of.retain(|item| !newest.of.contains(item));
-            }
-        }
-        proofs.retain(|known| !known.of.is_empty());
-        proofs.push(newest);
-        Some(())
+        Some(self.shown.record(at, by, name, covered))
     }
 }
 
-impl Ledger {
-    /// Records a proof whose command ended.
-    pub(crate) fn record_proof(&self, proof: &EndedProof) -> Result<ProofRecord> {
-        for _ in 0..TRIES {
-            let entries = self.read()?;
-            let at = self.now();
-            let line = Line::proved(at, &self.by, proof.stored(&entries.state.proofs));
-            let name = line.name().to_owned();
-            if self.of_task(&entries).append(line, &entries, self.fence)? {
-                let (shown, covered) = (proof.shown.clone(), Arc::clone(&proof.covered));
-                return Ok(shown.record(at, self.by.clone(), name, covered));
-            }
+/// Adds a proof. It replaces each earlier proof of its work, and counts for all work of proofs with the same command
+/// and inputs. Returns the proofs that no longer count.
+pub(super) fn add(proofs: &mut Vec<ProofRecord>, mut newest: ProofRecord) -> Vec<ProofRecord> {
+    for known in proofs.iter_mut() {
+        if known.is_the_same_run(&newest) {
+            let also = std::mem::take(&mut known.of).into_iter();
+            let also: Vec<String> = also.filter(|item| !newest.of.contains(item)).collect();
+            newest.of.extend(also);
+        } else {
+            known.of.retain(|item| !newest.of.contains(item));
         }
-        Err(self.changed_meanwhile())
     }
+    let replaced = proofs.extract_if(.., |known| known.of.is_empty());
+    let replaced = replaced.collect();
+    proofs.push(newest);
+    replaced
 }
 
 impl OutputTail {

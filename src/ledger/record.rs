@@ -1,6 +1,7 @@
 //! The lines of a ledger, and the record that they make of each effect.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::approval_record::{self, ApprovalRecord, OfApproval};
 use super::attempts::{self, Attempt, Tried};
 use super::later::{self, NotBefore, Wait};
-use super::proof::StoredProof;
+use super::proof::{self, KnownCovered, StoredProof};
 use super::{ProofRecord, Receipt};
 use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result, random_name};
 
@@ -88,7 +89,9 @@ impl EffectRecord {
             return;
         }
         // For this process, the set of open guards decides.
-        let others = [&self.process, &self.begun.keeper].into_iter().flatten();
+        let others = [&self.process, &self.begun.keeper]
+            .into_iter()
+            .flatten();
         let others: Vec<_> = others
             .filter(|process| !process.is_this())
             .map(ProcessId::runs)
@@ -365,8 +368,12 @@ pub(super) struct Entries {
     pub(super) ending: Option<String>,
     /// Whether the next line must record the end of the previous task, because no line does.
     pub(super) begins_task: bool,
+    /// How many tasks ended before.
+    ended: usize,
     /// The index of each effect by its id.
     places: HashMap<String, usize>,
+    /// The covered files to which a later line may refer.
+    covered: KnownCovered,
 }
 
 impl Entries {
@@ -391,10 +398,20 @@ impl Entries {
         Ok(())
     }
 
-    /// The task has ended.
-    fn clear(&mut self) {
+    /// The task has ended. The lines of an empty slot may be of several tasks, each of which refers to its own proofs.
+    fn end_task(&mut self, is_own: bool) {
+        self.ended += 1;
         self.state = LedgerState::default();
         self.places.clear();
+        if is_own {
+            self.covered.clear();
+        }
+    }
+
+    /// Whether these are later entries of the same task.
+    pub(super) fn is_same_task(&self, before: &Entries) -> bool {
+        let grew = self.lines >= before.lines;
+        grew && (&self.task, self.ended) == (&before.task, before.ended)
     }
 
     /// The entries of the next task, after an interrupted archive that took place.
@@ -402,6 +419,7 @@ impl Entries {
         Entries {
             lines: self.lines,
             of_task: self.of_task,
+            ended: self.ended + 1,
             begins_task: true,
             ..Entries::of(self.task.clone())
         }
@@ -414,8 +432,9 @@ impl Entries {
 
     fn add(&mut self, line: Line) -> Result<()> {
         self.ending = None;
+        let is_own = line.task == self.task;
         if line.begins_task {
-            self.clear();
+            self.end_task(is_own);
         }
         match &*line.is {
             Line::ENDING => {
@@ -424,17 +443,24 @@ impl Entries {
             }
             Line::GOES_ON => return Ok(()),
             Line::ENDED => {
-                self.clear();
+                self.end_task(is_own);
                 return Ok(());
             }
             Line::PROVED => {
                 if let Some(proof) = line.proof {
                     let name = line.name.unwrap_or_default();
-                    let added = proof.add_to(&mut self.state.proofs, line.at, line.by, name);
-                    return added.ok_or_else(|| {
+                    let record = proof.record(&self.covered, line.at, line.by, name);
+                    let record = record.ok_or_else(|| {
                         let number = line.number;
                         unreadable(format!("its line {number} covers what an earlier proof does, which is not there"))
-                    });
+                    })?;
+                    let covered = Arc::clone(&record.covered);
+                    self.covered.insert(record.name.clone(), covered);
+                    let replaced = proof::add(&mut self.state.proofs, record);
+                    for gone in replaced.iter().filter(|_| is_own) {
+                        self.covered.remove(&gone.name);
+                    }
+                    return Ok(());
                 }
             }
             later::NOT_BEFORE => {
