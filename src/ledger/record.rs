@@ -35,7 +35,7 @@ pub struct EffectRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessId>,
     #[serde(skip)]
-    begun: Begun,
+    performer: Performer,
 }
 
 /// The status of an effect.
@@ -59,7 +59,7 @@ pub enum EffectStatus {
 
 /// The process and claim under which an effect was begun.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Begun {
+struct Performer {
     fence: Option<Fence>,
     /// The process that records the end, if it is not the one that performs the effect.
     keeper: Option<ProcessId>,
@@ -74,7 +74,7 @@ impl EffectRecord {
     /// other claim fences it off. End it before you trust any check of the effect.
     #[must_use]
     pub fn may_still_run(&self) -> bool {
-        self.begun.may_still_run
+        self.performer.may_still_run
     }
 
     /// Distinguishes an effect in progress from one in doubt, if possible. `fence` is the fence of the caller: the
@@ -85,11 +85,11 @@ impl EffectRecord {
         claim: Option<&Claim>,
         now: DateTime<Utc>,
     ) {
-        if self.status != EffectStatus::InDoubt || self.begun.is_left {
+        if self.status != EffectStatus::InDoubt || self.performer.is_left {
             return;
         }
         // For this process, the set of open guards decides.
-        let others = [&self.process, &self.begun.keeper]
+        let others = [&self.process, &self.performer.keeper]
             .into_iter()
             .flatten();
         let others: Vec<_> = others
@@ -97,15 +97,15 @@ impl EffectRecord {
             .map(ProcessId::runs)
             .collect();
         let is_hidden = others.contains(&None) || (self.process.is_none() && others.is_empty());
-        let is_anothers = self.begun.fence.is_some() && self.begun.fence != fence;
-        let stands = |claim: &Claim| Some(claim.fence) == self.begun.fence && claim.stands(now);
+        let is_anothers = self.performer.fence.is_some() && self.performer.fence != fence;
+        let stands = |claim: &Claim| Some(claim.fence) == self.performer.fence && claim.stands(now);
         if super::guard::is_open(&self.round)
             || others.contains(&Some(true))
             || (is_hidden && is_anothers && claim.is_some_and(stands))
         {
             self.status = EffectStatus::InProgress;
         } else {
-            self.begun.may_still_run = is_hidden && !is_anothers;
+            self.performer.may_still_run = is_hidden && !is_anothers;
         }
     }
 }
@@ -510,10 +510,10 @@ impl Entries {
                     how_to_check: line.how_to_check,
                     round: name,
                     process: line.process,
-                    begun: Begun {
+                    performer: Performer {
                         fence: line.fence,
                         keeper: line.keeper,
-                        ..Begun::default()
+                        ..Performer::default()
                     },
                 };
                 match found {
@@ -536,7 +536,7 @@ impl Entries {
         };
         match (&status, &effect.status) {
             (_, EffectStatus::Done { .. }) => return Ok(()),
-            (EffectStatus::InDoubt, EffectStatus::InDoubt) => effect.begun.is_left = true,
+            (EffectStatus::InDoubt, EffectStatus::InDoubt) => effect.performer.is_left = true,
             (EffectStatus::InDoubt, _) => {}
             _ => {
                 effect.status = status;

@@ -13,11 +13,10 @@ use agent_checkpoint::ledger::{
 };
 use agent_checkpoint::{Fence, quoted};
 use agent_checkpoint_cli::served::{Call, Task};
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-use crate::answer::{Answer, ApprovalState, EffectState, Failed};
-use crate::calls::{Calls, time};
+use crate::answer::{Answer, ApprovalState, EffectState, Failed, stamp};
+use crate::calls::Calls;
 use crate::inputs::{self, Doing};
 
 const PERFORM: &str = "Do it now, once. Then call `effect` again: \"do\": \"done\" with the receipt, or \"not_done\" only if it \
@@ -32,16 +31,17 @@ const FIND_OUT: &str = "Nothing says whether it took place. Do not do it again: 
 /// The effects that were begun through this server and have no end yet, by their rounds: a key may have several
 /// spellings, and an effect that was begun again since has another round.
 #[derive(Debug, Default)]
-pub(crate) struct Guards(Mutex<BTreeMap<String, Begun>>);
+pub(crate) struct Guards(Mutex<BTreeMap<String, OpenEffect>>);
 
+/// An effect without an end, and the fence under which it was begun.
 #[derive(Debug)]
-struct Begun {
+struct OpenEffect {
     fence: u64,
     guard: EffectGuard,
 }
 
 impl Guards {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Begun>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, OpenEffect>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ impl Calls {
         let mut state = match task.ledger().begin(&effect).map_err(at)? {
             EffectDecision::Do(guard) => {
                 let (round, fence) = (guard.round().to_owned(), input.fence);
-                self.guards.all().insert(round, Begun { fence, guard });
+                self.guards.all().insert(round, OpenEffect { fence, guard });
                 EffectState::new(input, "do", PERFORM)
             }
             EffectDecision::AlreadyDone(receipt) => EffectState {
@@ -96,7 +96,7 @@ impl Calls {
                 EffectState::new(input, "in_doubt", next).of(&record)
             }
         };
-        state.claimed_until = claim.as_ref().map(time);
+        state.claimed_until = claim.map(|claim| stamp(claim.expires));
         Ok(state)
     }
 
@@ -123,7 +123,7 @@ impl Calls {
                 "the task has begun no effect {id}; begin it before you do it, with \"do\": \"begin\""
             )));
         };
-        if let Some(Begun { guard, .. }) = begun {
+        if let Some(OpenEffect { guard, .. }) = begun {
             match receipt {
                 Some(receipt) => guard.done(receipt).map(|_| ()),
                 None => guard.not_done(),
@@ -201,7 +201,7 @@ impl Calls {
         state.decide_with = record
             .is_pending(task.now())
             .then(|| task.deciding(&record));
-        state.claimed_until = claim.as_ref().map(time);
+        state.claimed_until = claim.map(|claim| stamp(claim.expires));
         Answer::new(&state, &state.text())
     }
 }
@@ -265,8 +265,4 @@ fn text_of(receipt: &Receipt) -> String {
         text.push_str(&format!("… [{bytes} more bytes were not kept]"));
     }
     text
-}
-
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use agent_checkpoint::ledger::{Approval, ApprovalDecision, ApprovalRecord, ApprovalStatus};
 use agent_checkpoint::{Error, quoted};
-use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::effects::ledger;
 use super::now;
@@ -17,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::{Global, span};
 use crate::named::shell_word;
-use crate::output::{Outcome, one_line};
+use crate::output::{Outcome, one_line, stamp};
 
 /// A request for an approval.
 #[derive(Debug, clap::Args)]
@@ -248,8 +247,4 @@ pub(super) fn tell_pending(
 fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines.join("\\n")
-}
-
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -7,7 +7,6 @@ use agent_checkpoint::ledger::{
 };
 use agent_checkpoint::resume::{ResumeDecision, ResumePlan, ResumeReason};
 use agent_checkpoint::{Error, is_blank, quoted};
-use chrono::SecondsFormat;
 use serde_json::Value;
 
 use super::claim::owner;
@@ -16,7 +15,7 @@ use crate::address::Target;
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::named::shell_word;
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 
 /// How an effect in doubt is settled.
 #[derive(Debug, clap::Args)]
@@ -187,7 +186,7 @@ pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
          --done={id} --round {round}` or `ckpt effects {words} --not-done={id} --round {round}`",
         effect.id,
         effect.by,
-        effect.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+        stamp(effect.since),
         how.unwrap_or_default(),
     )
 }
@@ -210,6 +209,6 @@ pub(crate) fn line(effect: &EffectRecord) -> String {
         EffectStatus::InProgress => "in progress".to_owned(),
         _ => "in doubt".to_owned(),
     };
-    let since = effect.since.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let since = stamp(effect.since);
     format!("{status:<12} {since}  {}  ({})", effect.id, effect.by)
 }

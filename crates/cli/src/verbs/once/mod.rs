@@ -13,7 +13,6 @@ use agent_checkpoint::ledger::{
     Approval, ApprovalRecord, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus,
     Forwarding, Ledger, Receipt, Settlement,
 };
-use chrono::SecondsFormat;
 
 use output::{Kept, Output};
 use waiting::Waiting;
@@ -24,7 +23,7 @@ use crate::address::Target;
 use crate::args::{Global, id};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 
 /// The exit code if the command did not run.
 const NOT_RUN: u8 = 125;
@@ -250,7 +249,7 @@ impl Once {
             "nothing was run: {} took place at {} by {} with exit code {}, and this is its output; what is to be done once \
              more has another ID",
             self.id,
-            record.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+            stamp(record.since),
             record.by,
             output.code
         ));
@@ -282,7 +281,7 @@ fn in_progress(record: &EffectRecord) -> String {
         "{} is at {} since {}{}",
         record.by,
         record.id,
-        record.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+        stamp(record.since),
         process.unwrap_or_default()
     )
 }
