@@ -86,7 +86,7 @@ pub use attempts::Attempt;
 pub use effect::Effect;
 pub use forwarding::Forwarding;
 pub use guard::EffectGuard;
-use known::KnownLedger;
+use known::KnownEntries;
 pub(crate) use known::KnownLedgers;
 pub use later::{NotBefore, Waiting};
 pub(crate) use proof::EndedProof;
@@ -568,7 +568,7 @@ impl Ledger {
         if let Some(mark) = read.mark {
             let entries = Arc::clone(&entries);
             self.known
-                .put_back(&self.key, KnownLedger { mark, entries });
+                .put_back(&self.key, KnownEntries { mark, entries });
         }
         Ok(entries)
     }
