@@ -147,15 +147,7 @@ impl ProofRecord {
     /// Its command on one line, for a person.
     #[must_use]
     pub fn command_line(&self) -> String {
-        let plain = |letter: char| letter.is_alphanumeric() || "/._-+@~%=:,".contains(letter);
-        let words = self.command.iter().map(|word| {
-            let is_plain = !word.is_empty() && word.chars().all(plain);
-            match is_plain {
-                true => word.clone(),
-                false => shown::quoted(word),
-            }
-        });
-        words.collect::<Vec<_>>().join(" ")
+        shown::command_line(&self.command)
     }
 
     /// Whether the other has the same command and inputs: then one run counts for both.
