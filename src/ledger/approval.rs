@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::approval_record::{ApprovalRecord, ApprovalStatus, OfApproval, digest_begins};
+use super::approval_record::{ApprovalRecord, ApprovalStatus, digest_begins};
 use super::identity::{checked, digest};
-use super::record::{Entries, Line};
+use super::line::Line;
+use super::record::Entries;
 use super::{EffectStatus, Ledger, TRIES};
 use crate::checkpoint::{Error, Result, stamp};
 use crate::is_blank;
@@ -386,13 +387,6 @@ fn looked_at(
     let mut found = approvals.find(|approval| approval.id == id)?.clone();
     found.look_at(now);
     Some(found)
-}
-
-impl OfApproval {
-    /// The part of a line that names this record.
-    pub(super) fn of(record: &ApprovalRecord) -> OfApproval {
-        OfApproval::new(&record.id, &record.round)
-    }
 }
 
 /// The beginning of a text for a person, and the length of the rest.

@@ -9,8 +9,9 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
+use super::line::Line;
 use super::proof::{EndedProof, OutputBuffer, OutputTail, ProofEnd, ProofRecord};
-use super::record::{Entries, Line};
+use super::record::Entries;
 use super::{Forwarding, Ledger, TRIES};
 use crate::checkpoint::{Error, Handoff, Operation, Result};
 use crate::shown::{quoted, quoted_all};

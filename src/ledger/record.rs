@@ -1,17 +1,16 @@
-//! The lines of a ledger, and the record that they make of each effect.
+//! What the lines of a ledger record.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::approval_record::{self, ApprovalRecord, OfApproval};
-use super::attempts::{self, Attempt, Tried};
-use super::later::{self, NotBefore, Wait};
-use super::proof::{self, KnownCovered, StoredProof};
+use super::approval_record::{self, ApprovalRecord};
+use super::line::{Line, Tried, Wait, unreadable};
+use super::proof::{self, KnownCovered};
 use super::{ProofRecord, Receipt};
-use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result, random_name};
+use crate::checkpoint::{Claim, Fence, ProcessId, Result};
 
 /// An effect as the ledger records it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -110,229 +109,6 @@ impl EffectRecord {
     }
 }
 
-/// One line of a ledger.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Line {
-    /// Its kind, as text, so that the error for one of a later version names it.
-    pub(super) is: String,
-    pub(super) at: DateTime<Utc>,
-    pub(super) by: String,
-    /// Its number, from 1.
-    #[serde(skip)]
-    number: usize,
-    /// In a host file, the task in the slot.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<String>,
-    /// The id of the effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) effect: Option<String>,
-    /// The round of the effect.
-    #[serde(rename = "attempt", skip_serializing_if = "Option::is_none")]
-    round: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fence: Option<Fence>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    process: Option<ProcessId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keeper: Option<ProcessId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    how_to_check: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt: Option<Receipt>,
-    /// The approval that it is about, or with which an effect is begun.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) approval: Option<OfApproval>,
-    /// The revision of the complete checkpoint that is about to be archived.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proof: Option<StoredProof>,
-    /// The wait of the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait: Option<Wait>,
-    /// An attempt that ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tried: Option<Tried>,
-    /// Whether the previous task was archived by a process that was killed before it recorded that.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    begins_task: bool,
-    /// A random name, unless the line has another one. So no line equals one of another ledger, and the last line
-    /// identifies all before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-}
-
-impl Line {
-    pub(super) const BEGUN: &str = "begun";
-    const DONE: &str = "done";
-    const NOT_DONE: &str = "not-done";
-    const LEFT: &str = "left";
-    const ENDING: &str = "ending";
-    const ENDED: &str = "ended";
-    const GOES_ON: &str = "goes-on";
-    const PROVED: &str = "proved";
-
-    pub(super) fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
-        Line {
-            is: is.to_owned(),
-            at,
-            by: by.to_owned(),
-            ..Line::default()
-        }
-    }
-
-    /// A line about neither an effect nor an approval.
-    fn named(is: &str, at: DateTime<Utc>, by: &str) -> Line {
-        Line {
-            name: Some(random_name()),
-            ..Line::new(is, at, by)
-        }
-    }
-
-    pub(super) fn begun(
-        at: DateTime<Utc>,
-        by: &str,
-        effect: &super::Effect,
-        round: &str,
-        fence: Option<Fence>,
-        (process, keeper): (&ProcessId, Option<&ProcessId>),
-    ) -> Line {
-        Line {
-            effect: Some(effect.id().to_owned()),
-            round: Some(round.to_owned()),
-            how_to_check: effect.how_to_check().map(str::to_owned),
-            process: Some(process.clone()),
-            keeper: keeper.cloned(),
-            fence,
-            ..Line::new(Line::BEGUN, at, by)
-        }
-    }
-
-    /// The end of a round: with a receipt the effect is done.
-    pub(super) fn end(
-        at: DateTime<Utc>,
-        by: &str,
-        (effect, round): (&str, &str),
-        receipt: Option<Receipt>,
-    ) -> Line {
-        let is = if receipt.is_some() {
-            Line::DONE
-        } else {
-            Line::NOT_DONE
-        };
-        Line {
-            receipt,
-            ..Line::of(is, at, by, (effect, round))
-        }
-    }
-
-    /// The guard of the round was dropped without an end.
-    pub(super) fn left(at: DateTime<Utc>, by: &str, of: (&str, &str)) -> Line {
-        Line::of(Line::LEFT, at, by, of)
-    }
-
-    fn of(is: &str, at: DateTime<Utc>, by: &str, (effect, round): (&str, &str)) -> Line {
-        Line {
-            effect: Some(effect.to_owned()),
-            round: Some(round.to_owned()),
-            ..Line::new(is, at, by)
-        }
-    }
-
-    /// The complete task of this document is about to be archived.
-    pub(super) fn ending(at: DateTime<Utc>, by: &str, document: String) -> Line {
-        Line {
-            document: Some(document),
-            ..Line::named(Line::ENDING, at, by)
-        }
-    }
-
-    /// The task is archived.
-    pub(super) fn ended(at: DateTime<Utc>, by: &str) -> Line {
-        Line::named(Line::ENDED, at, by)
-    }
-
-    /// The task is not archived.
-    pub(super) fn goes_on(at: DateTime<Utc>, by: &str) -> Line {
-        Line::named(Line::GOES_ON, at, by)
-    }
-
-    /// The command of a proof ended.
-    pub(super) fn proved(at: DateTime<Utc>, by: &str, proof: StoredProof) -> Line {
-        Line {
-            proof: Some(proof),
-            ..Line::named(Line::PROVED, at, by)
-        }
-    }
-
-    /// The task waits until a time, or no more.
-    pub(super) fn waits(at: DateTime<Utc>, by: &str, wait: Option<Wait>) -> Line {
-        Line {
-            wait,
-            ..Line::named(later::NOT_BEFORE, at, by)
-        }
-    }
-
-    /// An attempt at the task ended.
-    pub(super) fn tried(at: DateTime<Utc>, by: &str, tried: Tried) -> Line {
-        Line {
-            tried: Some(tried),
-            ..Line::named(attempts::ATTEMPT, at, by)
-        }
-    }
-
-    /// The attempts so far no longer count.
-    pub(super) fn begins_anew(at: DateTime<Utc>, by: &str) -> Line {
-        Line::named(attempts::RESET, at, by)
-    }
-
-    /// The lines of a task; all lines if `task` is `None`.
-    pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
-        let lines = (1..).zip(texts);
-        let lines = lines.map(|(number, text)| Line::read(text, number));
-        let is_of_task =
-            |line: &Result<Line>| !line.as_ref().is_ok_and(|line| line.is_of_another(task));
-        lines.filter(is_of_task).collect()
-    }
-
-    fn read(text: &str, number: usize) -> Result<Line> {
-        let read = serde_json::from_str(text);
-        let line: Line =
-            read.map_err(|error| unreadable(format!("its line {number} is damaged: {error}")))?;
-        Ok(Line { number, ..line })
-    }
-
-    /// Whether it belongs to another task in the slot of a host file.
-    fn is_of_another(&self, task: Option<&str>) -> bool {
-        let tasks = self.task.as_deref().zip(task);
-        tasks.is_some_and(|(of, task)| of != task)
-    }
-
-    /// The line, for this task in the slot of a host file.
-    pub(super) fn of_slot(self, task: Option<String>) -> Line {
-        Line { task, ..self }
-    }
-
-    /// The line, after these entries.
-    pub(super) fn behind(self, entries: &Entries) -> Line {
-        Line {
-            begins_task: entries.begins_task,
-            ..self
-        }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
-    }
-
-    pub(super) fn text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| {
-            Error::edit(format!("a line of the ledger cannot be written: {error}"))
-        })
-    }
-}
-
 /// The contents of the ledger of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -351,6 +127,75 @@ pub struct LedgerState {
     /// [`failed_attempts`](LedgerState::failed_attempts).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
+}
+
+/// A time before which a task must not continue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NotBefore {
+    /// The time.
+    pub until: DateTime<Utc>,
+    /// The report that named it: `rate-limit` or `pause`.
+    pub report: String,
+    /// The reporting agent.
+    pub by: String,
+    /// When it was reported.
+    pub since: DateTime<Utc>,
+    /// A digest of the checkpoint while it waits.
+    #[serde(skip)]
+    pub(super) standing: String,
+}
+
+/// An attempt at a task that ended without success: its agent is gone, or its work failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// When the failure was found.
+    pub at: DateTime<Utc>,
+    /// The owner that found it: the one that took the task over, or the one whose work failed.
+    pub by: String,
+    /// The owner from which the task was taken over; `None` if the work of an owner failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
+    /// What is known about the failure.
+    pub error: String,
+    /// A digest of the progress.
+    #[serde(skip)]
+    pub(super) mark: String,
+    /// The fence of that owner.
+    #[serde(skip)]
+    pub(super) fence: Fence,
+}
+
+impl LedgerState {
+    fn tried(&mut self, at: DateTime<Utc>, by: String, tried: Tried) {
+        let Tried {
+            over,
+            fence,
+            mark,
+            error,
+        } = tried;
+        // Progress restarts the count.
+        self.attempts.retain(|before| before.mark == mark);
+        self.attempts.push(Attempt {
+            at,
+            by,
+            over,
+            error,
+            mark,
+            fence,
+        });
+    }
+
+    fn wait(&mut self, at: DateTime<Utc>, by: String, wait: Option<Wait>) {
+        self.not_before = wait.map(|wait| NotBefore {
+            until: wait.until,
+            report: wait.report,
+            by,
+            since: at,
+            standing: wait.standing,
+        });
+    }
 }
 
 /// The contents of the lines of a ledger.
@@ -463,15 +308,15 @@ impl Entries {
                     return Ok(());
                 }
             }
-            later::NOT_BEFORE => {
+            Line::NOT_BEFORE => {
                 self.state.wait(line.at, line.by, line.wait);
                 return Ok(());
             }
-            attempts::RESET => {
+            Line::RESET => {
                 self.state.attempts.clear();
                 return Ok(());
             }
-            attempts::ATTEMPT => {
+            Line::ATTEMPT => {
                 if let Some(tried) = line.tried {
                     self.state.tried(line.at, line.by, tried);
                     return Ok(());
@@ -546,14 +391,4 @@ impl Entries {
         }
         Ok(())
     }
-}
-
-/// The error for a ledger that cannot be read: even whether an effect took place is unknown.
-pub(super) fn unreadable(why: String) -> Error {
-    Error::other(
-        "ledger",
-        format!(
-            "the ledger cannot be read, so it is unknown which effects were begun or done, and what was approved: {why}"
-        ),
-    )
 }
