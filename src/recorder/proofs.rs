@@ -48,7 +48,8 @@ impl<C: Checkpoint> Recorder<C> {
         self.prove_by(item, proof, run_quietly)
     }
 
-    /// The same, with a function that runs the command, for example in a container.
+    /// The same, with a function that runs the command, for example in a container, and takes its output with an
+    /// [`OutputBuffer`](crate::ledger::OutputBuffer).
     ///
     /// # Errors
     ///
