@@ -33,9 +33,9 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an item that the task does not have; the code
-    /// `input` for an input that is missing, outside the project or unreadable, and `command` for a command
-    /// that cannot be run; nothing is recorded in these cases. Those of [`proofs`](Checkpoints::proofs), and of
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an item that the task does not have, and if the
+    /// task ended while the command ran; the code `input` for an input that is missing, outside the project or
+    /// unreadable, and `command` for a command that cannot be run; nothing is recorded in these cases. Those of [`proofs`](Checkpoints::proofs), and of
     /// every write to the ledger.
     pub fn prove(
         &self,
@@ -53,9 +53,9 @@ impl<C: Checkpoint> Checkpoints<C> {
                 .map_err(|error| error.with_key(key))?;
         }
         let ledger = self.ledger(key, by);
-        let earlier = ledger.state()?.proofs;
-        let proof = self.run_proof(key, of, (proof, &earlier), root.as_ref(), run)?;
-        ledger.record_proof(&proof)
+        let task = ledger.task_to_prove()?;
+        let proof = self.run_proof(key, of, (proof, task.proofs()), root.as_ref(), run)?;
+        ledger.record_proof(&proof, &task)
     }
 
     /// The reports by which the format may learn of a proof; it takes the first that it can. Empty if the item

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use crate::checkpoint::stamp;
 use crate::staleness::Reason;
 use crate::store::EntryId;
 
@@ -163,7 +164,6 @@ pub enum Finding {
 impl fmt::Display for Finding {
     /// The finding in a sentence, with what it means.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: &DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
         match self {
             Finding::SameAgent { agent, places } => write!(
                 f,
@@ -239,7 +239,7 @@ impl fmt::Display for Finding {
             } => write!(
                 f,
                 "{task}: claimed by {owner}, no checkpoint, ran out at {} ({place})",
-                time(at)
+                stamp(*at)
             ),
             Finding::SharedPaths {
                 agents,
@@ -267,12 +267,12 @@ impl fmt::Display for Finding {
             } => write!(
                 f,
                 "{place} is finished, but {owner} still has it claimed until {}",
-                time(until)
+                stamp(*until)
             ),
             Finding::ClaimRanOut { place, owner, at } => write!(
                 f,
                 "{place} is not finished, and the claim of {owner} expired at {}",
-                time(at)
+                stamp(*at)
             ),
             Finding::ClaimsUnreadable { place, reason } => {
                 write!(f, "{place}: its claim cannot be read: {reason}")

@@ -22,7 +22,7 @@ use crate::registry::Format;
 use crate::staleness::Checkout;
 use crate::store::{
     BuilderStateStore, CLAIMS_FOLDER, CheckpointStore, DROPPED_LOG_FOLDER, FileOptions, FileStore,
-    LEDGER_FOLDER, TaskContext, ledger_mark, ledger_name,
+    LEDGER_FOLDER, TaskContext, ledger_name, ledger_placeholder,
 };
 
 /// What a scan knows of a folder before it reads the files.
@@ -36,8 +36,8 @@ pub(super) struct Surroundings {
     claims: Option<BTreeSet<OsString>>,
     /// The names of the ledgers, or `None` likewise.
     ledgers: Option<BTreeSet<OsString>>,
-    /// The names of the dropped logs and of the marks of ledgers, or `None` likewise.
-    marks: Option<BTreeSet<OsString>>,
+    /// The names of the dropped logs and of the placeholders of ledgers, or `None` likewise.
+    placeholders: Option<BTreeSet<OsString>>,
     /// The position of the folder in a repository.
     checkout: Option<Arc<InRepository>>,
     /// Whether the caller named a file here, and so states that it is a checkpoint.
@@ -63,11 +63,13 @@ impl Surroundings {
 
     /// Whether there is a ledger, here or where git copied the checkpoint from.
     fn has_ledger(&self, path: &Path, slot: Option<&str>) -> bool {
-        let is_marked = |file: &OsStr| {
-            let name = ledger_mark(file, slot);
-            self.marks.as_ref().is_none_or(|all| all.contains(&name))
+        let has_placeholder = |file: &OsStr| {
+            let name = ledger_placeholder(file, slot);
+            self.placeholders
+                .as_ref()
+                .is_none_or(|all| all.contains(&name))
         };
-        self.ledger_of(path, slot).is_some() || path.file_name().is_some_and(is_marked)
+        self.ledger_of(path, slot).is_some() || path.file_name().is_some_and(has_placeholder)
     }
 }
 
@@ -285,7 +287,7 @@ impl Scan<'_> {
             has_store,
             claims: there(CLAIMS_FOLDER),
             ledgers: there(LEDGER_FOLDER),
-            marks: there(DROPPED_LOG_FOLDER),
+            placeholders: there(DROPPED_LOG_FOLDER),
             checkout: in_repository(folder).map(Arc::new),
             is_named: false,
         }

@@ -145,9 +145,32 @@ pub(crate) fn ignore(own: &Path, durability: Durability) -> Result<(), FileError
             _ => return Ok(()),
         },
     };
-    let replace = Replace::new(&path, present).durability(durability);
-    match replace.write(IGNORED.as_bytes()) {
-        // Another process was faster; its file is just as good.
+    write_gitignore(&path, present, durability, IGNORED)
+}
+
+/// Writes a `.gitignore`, unless another process is faster; its file is just as good.
+///
+/// This happens before there is a lock. If this process is suspended for so long that its temporary file is taken for
+/// one of a killed writer and removed, it writes another one.
+///
+/// # Errors
+///
+/// As [`Replace::write`].
+pub(crate) fn write_gitignore(
+    path: &Path,
+    present: Present<'_>,
+    durability: Durability,
+    text: &str,
+) -> Result<(), FileError> {
+    let write = || {
+        let replace = Replace::new(path, present).durability(durability);
+        replace.write(text.as_bytes())
+    };
+    let written = match write() {
+        Err(FileError::Changed { .. }) if look(path)?.is_none() => write(),
+        written => written,
+    };
+    match written {
         Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
         Err(error) => Err(error),
     }
@@ -210,6 +233,26 @@ mod tests {
         }
         assert!(create_folder_durably(&file.join("b")).is_err());
         assert_eq!(fs::read(&file).unwrap(), b"x");
+    }
+
+    /// Removes the first temporary file that is written.
+    struct Sweep(bool);
+
+    impl Watch for Sweep {
+        fn after(&mut self, call: &Call<'_>) {
+            if call.operation == Operation::Write && !std::mem::replace(&mut self.0, true) {
+                fs::remove_file(call.path).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_gitignore_whose_temporary_file_is_swept_away_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let sweep = Rc::new(RefCell::new(Sweep(false)));
+        watched(sweep, || ignore(folder.path(), Durability::Full)).unwrap();
+        let written = fs::read(folder.path().join(".gitignore")).unwrap();
+        assert_eq!(written, IGNORED.as_bytes());
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::resolve::{look, look_plain, refuse_strange};
+use super::resolve::{is_plain, look, not_plain, refuse_strange};
 use super::{FileError, Operation, seam, system};
 
 /// A small file that is written in place and not synced, for notes with a checksum: a torn note is ignored.
@@ -53,9 +53,19 @@ impl InPlace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(FileError::io(Operation::Open, path, error)),
         };
+        // Elsewhere than on Unix, opening follows a link.
+        #[cfg(not(unix))]
+        refuse_strange(path)?;
+        let found = system::metadata_of(&file, path);
+        let found = found.map_err(FileError::on(Operation::Inspect, path))?;
+        if is_removed(&found) {
+            return Ok(None);
+        }
+        if !is_plain(&found) {
+            return Err(not_plain(path));
+        }
         let path = path.to_path_buf();
-        let found = look_plain(&path)?;
-        Ok(found.map(|found| (InPlace { file, path }, found)))
+        Ok(Some((InPlace { file, path }, found)))
     }
 
     /// Reads up to `most` bytes from the beginning in one system call.
@@ -112,6 +122,17 @@ impl InPlace {
     }
 }
 
+/// Whether an open file has no name any more: it was replaced or removed after it was opened.
+fn is_removed(found: &Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(found) == 0;
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        false
+    }
+}
+
 /// Whether the same users may read both files.
 fn has_same_readers(file: &Metadata, other: &Metadata) -> bool {
     #[cfg(unix)]
@@ -124,5 +145,40 @@ fn has_same_readers(file: &Metadata, other: &Metadata) -> bool {
     {
         let _ = (file, other);
         true
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+    use std::rc::Rc;
+
+    use super::super::seam::{Call, Watch, watched};
+    use super::*;
+
+    /// Puts another file in the place of one that was just opened.
+    struct Replaced(PathBuf);
+
+    impl Watch for Replaced {
+        fn after(&mut self, call: &Call<'_>) {
+            if call.operation == Operation::Open && self.0.exists() {
+                assert!(fs::rename(&self.0, call.path).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_after_it_was_opened_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["note", "other"].map(|name| folder.path().join(name));
+        fs::write(&path, "one").unwrap();
+        fs::write(&other, "another").unwrap();
+        let watch = Rc::new(RefCell::new(Replaced(other)));
+        let write = || InPlace::write_over(&path, &path, b"two").unwrap();
+        assert!(!watched(watch, write), "the bytes are in no file");
+        assert_eq!(fs::read(&path).unwrap(), b"another");
+        assert!(write());
+        assert_eq!(fs::read(&path).unwrap(), b"two");
     }
 }

@@ -40,6 +40,7 @@ pub(crate) use append::{append, cut_back};
 pub(crate) use error::FileError;
 pub(crate) use folder::{
     LOCKS_FOLDER, OWN_FOLDER, create_folder, create_folder_durably, ignore, own_folder,
+    write_gitignore,
 };
 pub(crate) use folder_handle::sync_folder;
 pub(crate) use hard_link::{copy, link};

@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::approval_record::{ApprovalRecord, ApprovalStatus, OfApproval, digest_begins};
+use super::approval_record::{ApprovalRecord, ApprovalStatus, digest_begins};
 use super::identity::{checked, digest};
-use super::record::{Entries, Line};
+use super::line::Line;
+use super::record::Entries;
 use super::{EffectStatus, Ledger, TRIES};
 use crate::checkpoint::{Error, Result, stamp};
 use crate::is_blank;
@@ -93,8 +94,8 @@ impl Approval {
     /// Those of [`new`](Approval::new).
     pub fn of_command<W: AsRef<str>>(id: impl Into<String>, words: &[W]) -> Result<Approval> {
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-        let text: Vec<String> = words.iter().map(|word| shown_word(word)).collect();
-        Approval::of(id.into(), &Value::from(words), &text.join(" "))
+        let text = shown::command_line(&words);
+        Approval::of(id.into(), &Value::from(words), &text)
     }
 
     fn of(id: String, action: &Value, text: &str) -> Result<Approval> {
@@ -386,22 +387,6 @@ fn looked_at(
     let mut found = approvals.find(|approval| approval.id == id)?.clone();
     found.look_at(now);
     Some(found)
-}
-
-impl OfApproval {
-    /// The part of a line that names this record.
-    pub(super) fn of(record: &ApprovalRecord) -> OfApproval {
-        OfApproval::new(&record.id, &record.round)
-    }
-}
-
-/// A word of a command line, in quotes if it could be read as more than one.
-fn shown_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,=".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => quoted(word),
-    }
 }
 
 /// The beginning of a text for a person, and the length of the rest.

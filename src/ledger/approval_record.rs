@@ -1,10 +1,10 @@
 //! The lines about approvals, and the record that they make of each.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Approval;
-use super::record::Line;
+use super::line::{Asked, Line, OfApproval};
 use crate::checkpoint::random_name;
 
 /// An approval as the ledger records it.
@@ -135,38 +135,12 @@ impl ApprovalRecord {
     }
 }
 
-/// The part of a line about an approval.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct OfApproval {
-    id: String,
-    round: String,
-    /// The request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<Asked>,
-    /// The decision, as text, so that the error for an unknown one of a later version names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<String>,
-}
-
-/// The request.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    text: String,
-    digest: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    expires: DateTime<Utc>,
-}
-
 impl OfApproval {
-    pub(super) fn new(id: &str, round: &str) -> OfApproval {
+    /// The part of a line that names this record.
+    pub(super) fn of(record: &ApprovalRecord) -> OfApproval {
         OfApproval {
-            id: id.to_owned(),
-            round: round.to_owned(),
+            id: record.id.clone(),
+            round: record.round.clone(),
             ..OfApproval::default()
         }
     }

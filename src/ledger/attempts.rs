@@ -1,52 +1,16 @@
 //! Attempts at a task that ended without progress.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::identity::short_digest;
-use super::record::{LedgerState, Line};
-use super::{Ledger, TRIES};
-use crate::checkpoint::{Claim, Fence, Handoff, Limits, ProcessId, Result, Status};
+use super::line::{Line, Tried};
+use super::record::LedgerState;
+use super::{Attempt, Ledger, TRIES};
+use crate::checkpoint::{Claim, Handoff, Limits, ProcessId, Result, Status};
 
 /// The most characters of an error in a line.
 const LONGEST: usize = 200;
-
-/// An attempt at a task that ended without success: its agent is gone, or its work failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Attempt {
-    /// When the failure was found.
-    pub at: DateTime<Utc>,
-    /// The owner that found it: the one that took the task over, or the one whose work failed.
-    pub by: String,
-    /// The owner from which the task was taken over; `None` if the work of an owner failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub over: Option<String>,
-    /// What is known about the failure.
-    pub error: String,
-    /// A digest of the progress.
-    #[serde(skip)]
-    mark: String,
-    /// The fence of that owner.
-    #[serde(skip)]
-    fence: Fence,
-}
-
-/// The part of a line about an attempt.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Tried {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    over: Option<String>,
-    fence: Fence,
-    mark: String,
-    error: String,
-}
-
-/// The kind of a line about an attempt that ended.
-pub(super) const ATTEMPT: &str = "attempt";
-/// The kind of a line that restarts the count.
-pub(super) const RESET: &str = "attempts-reset";
 
 impl LedgerState {
     /// The consecutive attempts without progress; none if the checkpoint shows progress or an orderly stop since the
@@ -70,25 +34,6 @@ impl LedgerState {
         };
         let is_under_way = last.over.is_some() && claim.is_some_and(is_at_work);
         &self.attempts[..self.attempts.len() - usize::from(is_under_way)]
-    }
-
-    pub(super) fn tried(&mut self, at: DateTime<Utc>, by: String, tried: Tried) {
-        let Tried {
-            over,
-            fence,
-            mark,
-            error,
-        } = tried;
-        // Progress restarts the count.
-        self.attempts.retain(|before| before.mark == mark);
-        self.attempts.push(Attempt {
-            at,
-            by,
-            over,
-            error,
-            mark,
-            fence,
-        });
     }
 }
 

@@ -3,31 +3,15 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::identity::short_digest;
-use super::record::{LedgerState, Line};
+use super::line::{Line, Wait};
+use super::record::LedgerState;
 use super::{ApprovalStatus, Ledger};
 use crate::checkpoint::{Handoff, Operation, Result, Status, stamp};
 use crate::shown::quoted;
-
-/// A time before which a task must not continue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct NotBefore {
-    /// The time.
-    pub until: DateTime<Utc>,
-    /// The report that named it: `rate-limit` or `pause`.
-    pub report: String,
-    /// The reporting agent.
-    pub by: String,
-    /// When it was reported.
-    pub since: DateTime<Utc>,
-    /// A digest of the checkpoint while it waits.
-    #[serde(skip)]
-    standing: String,
-}
 
 /// The reason why a task waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,17 +50,6 @@ impl fmt::Display for Waiting {
         }
     }
 }
-
-/// The part of a line about it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Wait {
-    until: DateTime<Utc>,
-    report: String,
-    standing: String,
-}
-
-/// The kind of its line. A line without a time ends the wait.
-pub(super) const NOT_BEFORE: &str = "not-before";
 
 impl LedgerState {
     /// The wait of this checkpoint's task: of several, the one that ends last if nothing else happens. A time counts
@@ -127,16 +100,6 @@ impl LedgerState {
         let time = time.filter(|time| standing(handoff) == time.standing);
         let ends = decided.chain(time.map(|time| time.until));
         ends.filter(|end| *end <= now).max()
-    }
-
-    pub(super) fn wait(&mut self, at: DateTime<Utc>, by: String, wait: Option<Wait>) {
-        self.not_before = wait.map(|wait| NotBefore {
-            until: wait.until,
-            report: wait.report,
-            by,
-            since: at,
-            standing: wait.standing,
-        });
     }
 }
 

@@ -61,11 +61,12 @@ mod approval;
 mod approval_record;
 mod attempts;
 mod effect;
+mod forwarding;
 mod guard;
 mod identity;
 mod known;
 mod later;
-mod passing;
+mod line;
 mod proof;
 mod proofs;
 mod proving;
@@ -80,23 +81,22 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 pub use approval::{Approval, ApprovalDecision};
-use approval_record::OfApproval;
 pub use approval_record::{ApprovalRecord, ApprovalStatus};
-pub use attempts::Attempt;
 pub use effect::Effect;
+pub use forwarding::Forwarding;
 pub use guard::EffectGuard;
-use known::KnownLedger;
+use known::KnownEntries;
 pub(crate) use known::KnownLedgers;
-pub use later::{NotBefore, Waiting};
-pub use passing::{Keep, Passing};
+pub use later::Waiting;
+use line::{Line, OfApproval};
 pub(crate) use proof::EndedProof;
-pub use proof::{OutputTail, ProofEnd, ProofRecord};
+pub use proof::{OutputBuffer, OutputTail, ProofEnd, ProofRecord};
 pub use proofs::{ProofStatus, Proofs, ProvenItem, Rerun};
 pub use proving::{Proof, ProofReport, ProofRunner};
 pub(crate) use proving::{reports, require_item, run_quietly};
 pub use receipt::{Omitted, Receipt};
-pub use record::{EffectRecord, EffectStatus, LedgerState};
-use record::{Entries, Line};
+use record::Entries;
+pub use record::{Attempt, EffectRecord, EffectStatus, LedgerState, NotBefore};
 
 use crate::checkpoint::{
     Claim, Clock, Error, ErrorKind, Fence, Key, ProcessId, Result, Revision, SystemClock, stamp,
@@ -570,7 +570,7 @@ impl Ledger {
         if let Some(mark) = read.mark {
             let entries = Arc::clone(&entries);
             self.known
-                .put_back(&self.key, KnownLedger { mark, entries });
+                .put_back(&self.key, KnownEntries { mark, entries });
         }
         Ok(entries)
     }
@@ -635,7 +635,11 @@ impl Ledger {
 
     /// Adds a line of the task after these entries.
     fn append(&self, line: Line, entries: &Entries, fence: Option<Fence>) -> Result<bool> {
-        self.append_at(line.behind(entries), entries.lines, fence)
+        let line = Line {
+            begins_task: entries.begins_task,
+            ..line
+        };
+        self.append_at(line, entries.lines, fence)
     }
 
     fn append_at(&self, line: Line, at: usize, fence: Option<Fence>) -> Result<bool> {

@@ -1,26 +1,24 @@
 //! The result of a command about finished work, as the ledger records it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitStatus;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::Line;
-use super::{Ledger, TRIES};
-use crate::checkpoint::Result;
-use crate::redaction::Redaction;
+use crate::redaction::without_secrets_from;
 use crate::shown;
 use crate::staleness::{Covered, CoveredChange};
 
 /// How many bytes of a command's output are recorded.
 const MOST_OUTPUT: usize = 8 * 1024;
 
-/// How many bytes before them are read: a secret of at most this length is complete when it is redacted, so that no
-/// rest of it is recorded.
-const MARGIN: usize = 8 * 1024;
+/// How many bytes before them are read: a secret of at most this length that reaches into them is complete when it is
+/// redacted. The longest keys in use have half of it.
+const MARGIN: usize = 24 * 1024;
 
 /// The result of the last run of a command for pieces of work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,7 +44,7 @@ pub struct ProofRecord {
     pub by: String,
     /// The name of its line.
     #[serde(skip)]
-    name: String,
+    pub(super) name: String,
     #[serde(skip)]
     pub(super) covered: Arc<Covered>,
 }
@@ -63,19 +61,18 @@ pub enum ProofEnd {
 }
 
 /// The last 8 KiB that a command wrote to both of its outputs, as text without [secrets](crate::Redaction::secrets).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputTail {
-    bytes: VecDeque<u8>,
-    all: u64,
-}
-
-/// An [`OutputTail`] in its stored form.
-#[derive(Serialize, Deserialize)]
-struct TailText {
     text: String,
-    /// How many bytes were before it.
     #[serde(default)]
     omitted: u64,
+}
+
+/// Takes the output of a command as it is written, and makes its [`OutputTail`] when the command has ended.
+#[derive(Clone, Default)]
+pub struct OutputBuffer {
+    bytes: VecDeque<u8>,
+    all: u64,
 }
 
 /// A proof whose command ended.
@@ -97,6 +94,9 @@ pub(super) struct StoredProof {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     differs: Option<Differs>,
 }
+
+/// The covered files to which a later proof may refer, by the name of the proof's line.
+pub(super) type KnownCovered = HashMap<String, Arc<Covered>>;
 
 /// The files that a proof covers, as a difference from an earlier proof that is current when this one is recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -147,15 +147,7 @@ impl ProofRecord {
     /// Its command on one line, for a person.
     #[must_use]
     pub fn command_line(&self) -> String {
-        let plain = |letter: char| letter.is_alphanumeric() || "/._-+@~%=:,".contains(letter);
-        let words = self.command.iter().map(|word| {
-            let is_plain = !word.is_empty() && word.chars().all(plain);
-            match is_plain {
-                true => word.clone(),
-                false => shown::quoted(word),
-            }
-        });
-        words.collect::<Vec<_>>().join(" ")
+        shown::command_line(&self.command)
     }
 
     /// Whether the other has the same command and inputs: then one run counts for both.
@@ -186,18 +178,24 @@ impl EndedProof {
         }
     }
 
+    /// Its record in the line of this name.
+    pub(super) fn record(&self, at: DateTime<Utc>, by: &str, name: &str) -> ProofRecord {
+        let (shown, covered) = (self.shown.clone(), Arc::clone(&self.covered));
+        shown.record(at, by.to_owned(), name.to_owned(), covered)
+    }
+
     /// Its form in a line after these proofs: a list of files that was written before is not repeated.
-    fn stored(&self, known: &[ProofRecord]) -> StoredProof {
+    pub(super) fn stored(&self, known: &[ProofRecord]) -> StoredProof {
         let named = known.iter().filter(|known| !known.name.is_empty());
-        let changes = named.map(|known| (known, self.covered.change_from(&known.covered)));
-        let least = changes.min_by_key(|(_, change)| change.len());
-        let shorter = least.filter(|(_, change)| change.len() < self.covered.len());
+        let changes = named.map(|known| (self.covered.changes_from(&known.covered), known));
+        let least = changes.min_by_key(|(changes, _)| *changes);
+        let shorter = least.filter(|(changes, _)| *changes < self.covered.len());
         StoredProof {
             shown: self.shown.clone(),
             covered: shorter.is_none().then(|| Covered::clone(&self.covered)),
-            differs: shorter.map(|(from, by)| Differs {
+            differs: shorter.map(|(_, from)| Differs {
                 from: from.name.clone(),
-                by,
+                by: self.covered.change_from(&from.covered),
             }),
         }
     }
@@ -228,121 +226,104 @@ impl Shown {
 }
 
 impl StoredProof {
-    /// Adds it to the proofs. It replaces each earlier proof of its work, and counts for all work of proofs with the
-    /// same command and inputs. `None` if it is a difference from a missing proof.
-    #[must_use]
-    pub(super) fn add_to(
+    /// Its record; `known` has the covered files of earlier proofs. `None` if it is a difference from a missing one.
+    pub(super) fn record(
         self,
-        proofs: &mut Vec<ProofRecord>,
+        known: &KnownCovered,
         at: DateTime<Utc>,
         by: String,
         name: String,
-    ) -> Option<()> {
+    ) -> Option<ProofRecord> {
         let covered = match (self.covered, self.differs) {
             (Some(covered), _) => Arc::new(covered),
             (None, differs) => {
                 let Differs { from, by } = differs?;
-                let from = proofs.iter().find(|known| known.name == from)?;
-                from.covered.changed_by(by)
+                known.get(&from)?.changed_by(by)
             }
         };
-        let mut newest = self.shown.record(at, by, name, covered);
-        for known in proofs.iter_mut() {
-            if known.is_the_same_run(&newest) {
-                let also = std::mem::take(&mut known.of).into_iter();
-                let also: Vec<String> = also.filter(|item| !newest.of.contains(item)).collect();
-                newest.of.extend(also);
-            } else {
-                known.of.retain(|item| !newest.of.contains(item));
-            }
-        }
-        proofs.retain(|known| !known.of.is_empty());
-        proofs.push(newest);
-        Some(())
+        Some(self.shown.record(at, by, name, covered))
     }
 }
 
-impl Ledger {
-    /// Records a proof whose command ended.
-    pub(crate) fn record_proof(&self, proof: &EndedProof) -> Result<ProofRecord> {
-        for _ in 0..TRIES {
-            let entries = self.read()?;
-            let at = self.now();
-            let line = Line::proved(at, &self.by, proof.stored(&entries.state.proofs));
-            let name = line.name().to_owned();
-            if self.of_task(&entries).append(line, &entries, self.fence)? {
-                let (shown, covered) = (proof.shown.clone(), Arc::clone(&proof.covered));
-                return Ok(shown.record(at, self.by.clone(), name, covered));
-            }
+/// Adds a proof. It replaces each earlier proof of its work, and counts for all work of proofs with the same command
+/// and inputs. Returns the proofs that no longer count.
+pub(super) fn add(proofs: &mut Vec<ProofRecord>, mut newest: ProofRecord) -> Vec<ProofRecord> {
+    for known in proofs.iter_mut() {
+        if known.is_the_same_run(&newest) {
+            let also = std::mem::take(&mut known.of).into_iter();
+            let also: Vec<String> = also.filter(|item| !newest.of.contains(item)).collect();
+            newest.of.extend(also);
+        } else {
+            known.of.retain(|item| !newest.of.contains(item));
         }
-        Err(self.changed_meanwhile())
     }
+    let replaced = proofs.extract_if(.., |known| known.of.is_empty());
+    let replaced = replaced.collect();
+    proofs.push(newest);
+    replaced
 }
 
 impl OutputTail {
-    /// Adds the next output of the command.
-    pub fn add(&mut self, bytes: &[u8]) {
+    /// The text. No character is cut, and bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many bytes of the output were before the text.
+    #[must_use]
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+}
+
+impl OutputBuffer {
+    /// The end of the output.
+    #[must_use]
+    pub fn finish(mut self) -> OutputTail {
+        let bytes = self.bytes.make_contiguous();
+        let (before, end) = bytes.split_at(bytes.len().saturating_sub(MOST_OUTPUT));
+        // The rest of a character whose first byte is before the end.
+        let is_rest = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+        let rest = match before.is_empty() {
+            true => 0,
+            false => end.iter().take(3).take_while(is_rest).count(),
+        };
+        let (before, end) = bytes.split_at(before.len() + rest);
+        let mut text = String::from_utf8_lossy(before).into_owned();
+        let from = text.len();
+        text.push_str(&String::from_utf8_lossy(end));
+        // The beginning is cut by its place in the output: a secret that began before all these bytes is not
+        // recognized, and ends before the cut.
+        OutputTail {
+            text: without_secrets_from(&text, from),
+            omitted: self.all - end.len() as u64,
+        }
+    }
+}
+
+impl Write for OutputBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.all += bytes.len() as u64;
         let most = MOST_OUTPUT + MARGIN;
         let kept = &bytes[bytes.len().saturating_sub(most)..];
         let over = (self.bytes.len() + kept.len()).saturating_sub(most);
         self.bytes.drain(..over);
         self.bytes.extend(kept);
+        Ok(bytes.len())
     }
 
-    /// The text. No character is cut, bytes that are not UTF-8 are replaced, and secrets are redacted.
-    #[must_use]
-    pub fn text(&self) -> String {
-        self.text_and_omitted().0
-    }
-
-    /// How many bytes of the output were before the text.
-    #[must_use]
-    pub fn omitted(&self) -> u64 {
-        self.text_and_omitted().1
-    }
-
-    fn text_and_omitted(&self) -> (String, u64) {
-        let bytes: Vec<u8> = self.bytes.iter().copied().skip(self.cut()).collect();
-        let before = self.all - bytes.len() as u64;
-        let text = String::from_utf8_lossy(&bytes);
-        // Redact before the cut: the rest of a secret is not recognized.
-        let mut text = Redaction::secrets()
-            .redact("", &text)
-            .unwrap_or_else(|| text.into_owned());
-        let over = text.len().saturating_sub(MOST_OUTPUT);
-        let is_boundary = |at: &usize| text.is_char_boundary(*at);
-        let cut = (over..=text.len()).find(is_boundary).unwrap_or(over);
-        text.drain(..cut);
-        (text, before + cut as u64)
-    }
-
-    /// How many bytes at the beginning belong to a character whose first byte was dropped.
-    fn cut(&self) -> usize {
-        if self.all == self.bytes.len() as u64 {
-            return 0;
-        }
-        let rest = self.bytes.iter().take(3);
-        rest.take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000)
-            .count()
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
-impl Serialize for OutputTail {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (text, omitted) = self.text_and_omitted();
-        TailText { text, omitted }.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for OutputTail {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let TailText { text, omitted } = TailText::deserialize(deserializer)?;
-        let bytes: VecDeque<u8> = text.into_bytes().into();
-        Ok(OutputTail {
-            all: omitted.saturating_add(bytes.len() as u64),
-            bytes,
-        })
+impl fmt::Debug for OutputBuffer {
+    /// Without the bytes, which may contain secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputBuffer")
+            .field("all", &self.all)
+            .finish_non_exhaustive()
     }
 }
 
@@ -369,6 +350,14 @@ impl fmt::Display for ProofEnd {
 mod tests {
     use super::*;
 
+    fn tail(output: &[u8], piece: usize) -> OutputTail {
+        let mut buffer = OutputBuffer::default();
+        for bytes in output.chunks(piece) {
+            buffer.write_all(bytes).unwrap();
+        }
+        buffer.finish()
+    }
+
     #[test]
     fn the_end_of_an_output_is_kept_and_no_letter_is_cut() {
         let outputs = [
@@ -378,21 +367,45 @@ mod tests {
             "a".repeat(MOST_OUTPUT),
         ];
         for output in outputs {
-            for pieces in [1, 7, 20_000] {
-                let mut tail = OutputTail::default();
-                output.as_bytes().chunks(pieces).for_each(|it| tail.add(it));
+            for piece in [1, 7, 20_000] {
+                let tail = tail(output.as_bytes(), piece);
                 let text = tail.text();
-                assert!(output.ends_with(&text) && text.len() <= MOST_OUTPUT);
+                assert!(output.ends_with(text) && text.len() <= MOST_OUTPUT);
                 assert!(text.len() + 4 > output.len().min(MOST_OUTPUT));
-                assert_eq!(tail.omitted() as usize, output.len() - text.len());
+                assert_eq!(tail.omitted() as usize + text.len(), output.len());
                 let json = serde_json::to_string(&tail).unwrap();
-                let read: OutputTail = serde_json::from_str(&json).unwrap();
-                assert_eq!((read.text(), read.omitted()), (text, tail.omitted()));
+                assert_eq!(serde_json::from_str::<OutputTail>(&json).unwrap(), tail);
             }
         }
-        let mut binary = OutputTail::default();
-        binary.add(&[0xff; 20_000]);
-        assert!(binary.text().chars().all(|letter| letter == '\u{fffd}'));
-        assert!(binary.omitted() >= 20_000 - MOST_OUTPUT as u64);
+    }
+
+    #[test]
+    fn what_is_omitted_is_counted_in_the_bytes_that_the_command_wrote() {
+        let binary = tail(&[0xff; 20_000], 1000);
+        assert_eq!(binary.text(), "\u{fffd}".repeat(MOST_OUTPUT));
+        assert_eq!(binary.omitted() as usize + MOST_OUTPUT, 20_000);
+        let secret = format!("password={}\n", "p1".repeat(MOST_OUTPUT / 4));
+        let after = "x".repeat(MOST_OUTPUT - 5);
+        let cut = tail(format!("{secret}{after}").as_bytes(), 1000);
+        assert_eq!(cut.text(), format!("[redacted: password]\n{after}"));
+        assert_eq!(
+            cut.omitted() as usize + MOST_OUTPUT,
+            secret.len() + after.len()
+        );
+    }
+
+    #[test]
+    fn no_rest_of_a_key_stays_whose_beginning_was_cut_off() {
+        let line = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ+/\n";
+        let kind = "RSA PRIVATE KEY-----\n";
+        let key = format!("-----BEGIN {kind}{}-----END {kind}", line.repeat(50));
+        let keys = (MOST_OUTPUT + MARGIN) / key.len() + 1;
+        for after in (0..key.len()).step_by(61) {
+            let output = key.repeat(keys) + &"x".repeat(after);
+            let shown = tail(output.as_bytes(), output.len());
+            let shown = shown.text().trim_end_matches('x');
+            let marks = shown.replace("[redacted: private-key]", "");
+            assert_eq!(marks.trim(), "", "with {after} bytes after the keys");
+        }
     }
 }

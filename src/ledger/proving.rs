@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
-use super::Passing;
-use super::proof::{EndedProof, OutputTail, ProofEnd, ProofRecord};
+use super::line::Line;
+use super::proof::{EndedProof, OutputBuffer, OutputTail, ProofEnd, ProofRecord};
+use super::record::Entries;
+use super::{Forwarding, Ledger, TRIES};
 use crate::checkpoint::{Error, Handoff, Operation, Result};
 use crate::shown::{quoted, quoted_all};
 use crate::staleness::{Covered, Tracking};
@@ -122,6 +124,59 @@ impl Proof {
     }
 }
 
+/// The task whose work a command proves, as it was before the command began.
+pub(crate) struct ProvenTask {
+    entries: Arc<Entries>,
+    /// The revision of its checkpoint; empty if there is none.
+    document: String,
+}
+
+impl ProvenTask {
+    /// The recorded proofs of the task.
+    pub(crate) fn proofs(&self) -> &[ProofRecord] {
+        &self.entries.state.proofs
+    }
+}
+
+impl Ledger {
+    /// The present task, for a proof that is about to run.
+    pub(crate) fn task_to_prove(&self) -> Result<ProvenTask> {
+        let stored = self.store.load(&self.key)?;
+        let document = stored.map(|stored| stored.revision.to_string());
+        Ok(ProvenTask {
+            entries: self.read()?,
+            document: document.unwrap_or_default(),
+        })
+    }
+
+    /// Records a proof whose command ended, unless its task ended meanwhile: it proves nothing of the next one.
+    pub(crate) fn record_proof(&self, proof: &EndedProof, of: &ProvenTask) -> Result<ProofRecord> {
+        for _ in 0..TRIES {
+            let entries = self.read()?;
+            if !entries.is_same_task(&of.entries) || self.is_archived(&of.document)? {
+                return Err(self.refused(
+                    "the task ended while the command of its proof ran, so the proof is not recorded; prove the work of the present task"
+                        .to_owned(),
+                ));
+            }
+            // The agents of the other tasks of a slot do not read each other's lists, so a proof for none in particular
+            // has its own.
+            let is_of_any = entries.task.is_none() && self.store.capabilities().embedded;
+            let known = match is_of_any {
+                true => &[],
+                false => entries.state.proofs.as_slice(),
+            };
+            let at = self.now();
+            let line = Line::proved(at, &self.by, proof.stored(known));
+            let record = proof.record(at, &self.by, line.name());
+            if self.of_task(&entries).append(line, &entries, self.fence)? {
+                return Ok(record);
+            }
+        }
+        Err(self.changed_meanwhile())
+    }
+}
+
 /// Runs the command of a proof, and returns how it ended and its output.
 pub type ProofRunner<'r> = dyn FnMut(Command) -> io::Result<(ProofEnd, OutputTail)> + 'r;
 
@@ -133,9 +188,10 @@ pub(crate) fn run_quietly(mut command: Command) -> io::Result<(ProofEnd, OutputT
     let mut child = command.spawn()?;
     // It holds the write ends of the pipe.
     drop(command);
-    let passing = Passing::on(Some(written), io::sink(), &Arc::default());
+    let output = Arc::<Mutex<OutputBuffer>>::default();
+    let output = Forwarding::on(Some(written), io::sink(), &output);
     let status = child.wait()?;
-    Ok((status.into(), passing.end()))
+    Ok((status.into(), output.end().finish()))
 }
 
 /// Refuses a proof of an item that the task does not have.

@@ -1,16 +1,16 @@
-//! The lines of a ledger, and the record that they make of each effect.
+//! What the lines of a ledger record.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::approval_record::{self, ApprovalRecord, OfApproval};
-use super::attempts::{self, Attempt, Tried};
-use super::later::{self, NotBefore, Wait};
-use super::proof::StoredProof;
+use super::approval_record::{self, ApprovalRecord};
+use super::line::{Line, Tried, Wait, unreadable};
+use super::proof::{self, KnownCovered};
 use super::{ProofRecord, Receipt};
-use crate::checkpoint::{Claim, Error, Fence, ProcessId, Result, random_name};
+use crate::checkpoint::{Claim, Fence, ProcessId, Result};
 
 /// An effect as the ledger records it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,7 +34,7 @@ pub struct EffectRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessId>,
     #[serde(skip)]
-    begun: Begun,
+    performer: Performer,
 }
 
 /// The status of an effect.
@@ -58,7 +58,7 @@ pub enum EffectStatus {
 
 /// The process and claim under which an effect was begun.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Begun {
+struct Performer {
     fence: Option<Fence>,
     /// The process that records the end, if it is not the one that performs the effect.
     keeper: Option<ProcessId>,
@@ -73,7 +73,7 @@ impl EffectRecord {
     /// other claim fences it off. End it before you trust any check of the effect.
     #[must_use]
     pub fn may_still_run(&self) -> bool {
-        self.begun.may_still_run
+        self.performer.may_still_run
     }
 
     /// Distinguishes an effect in progress from one in doubt, if possible. `fence` is the fence of the caller: the
@@ -84,249 +84,28 @@ impl EffectRecord {
         claim: Option<&Claim>,
         now: DateTime<Utc>,
     ) {
-        if self.status != EffectStatus::InDoubt || self.begun.is_left {
+        if self.status != EffectStatus::InDoubt || self.performer.is_left {
             return;
         }
         // For this process, the set of open guards decides.
-        let others = [&self.process, &self.begun.keeper].into_iter().flatten();
+        let others = [&self.process, &self.performer.keeper]
+            .into_iter()
+            .flatten();
         let others: Vec<_> = others
             .filter(|process| !process.is_this())
             .map(ProcessId::runs)
             .collect();
         let is_hidden = others.contains(&None) || (self.process.is_none() && others.is_empty());
-        let is_anothers = self.begun.fence.is_some() && self.begun.fence != fence;
-        let stands = |claim: &Claim| Some(claim.fence) == self.begun.fence && claim.stands(now);
+        let is_anothers = self.performer.fence.is_some() && self.performer.fence != fence;
+        let stands = |claim: &Claim| Some(claim.fence) == self.performer.fence && claim.stands(now);
         if super::guard::is_open(&self.round)
             || others.contains(&Some(true))
             || (is_hidden && is_anothers && claim.is_some_and(stands))
         {
             self.status = EffectStatus::InProgress;
         } else {
-            self.begun.may_still_run = is_hidden && !is_anothers;
+            self.performer.may_still_run = is_hidden && !is_anothers;
         }
-    }
-}
-
-/// One line of a ledger.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Line {
-    /// Its kind, as text, so that the error for one of a later version names it.
-    pub(super) is: String,
-    pub(super) at: DateTime<Utc>,
-    pub(super) by: String,
-    /// Its number, from 1.
-    #[serde(skip)]
-    number: usize,
-    /// In a host file, the task in the slot.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<String>,
-    /// The id of the effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) effect: Option<String>,
-    /// The round of the effect.
-    #[serde(rename = "attempt", skip_serializing_if = "Option::is_none")]
-    round: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fence: Option<Fence>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    process: Option<ProcessId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keeper: Option<ProcessId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    how_to_check: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    receipt: Option<Receipt>,
-    /// The approval that it is about, or with which an effect is begun.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) approval: Option<OfApproval>,
-    /// The revision of the complete checkpoint that is about to be archived.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proof: Option<StoredProof>,
-    /// The wait of the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait: Option<Wait>,
-    /// An attempt that ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tried: Option<Tried>,
-    /// Whether the previous task was archived by a process that was killed before it recorded that.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    begins_task: bool,
-    /// A random name, unless the line has another one. So no line equals one of another ledger, and the last line
-    /// identifies all before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-}
-
-impl Line {
-    pub(super) const BEGUN: &str = "begun";
-    const DONE: &str = "done";
-    const NOT_DONE: &str = "not-done";
-    const LEFT: &str = "left";
-    const ENDING: &str = "ending";
-    const ENDED: &str = "ended";
-    const GOES_ON: &str = "goes-on";
-    const PROVED: &str = "proved";
-
-    pub(super) fn new(is: &str, at: DateTime<Utc>, by: &str) -> Line {
-        Line {
-            is: is.to_owned(),
-            at,
-            by: by.to_owned(),
-            ..Line::default()
-        }
-    }
-
-    /// A line about neither an effect nor an approval.
-    fn named(is: &str, at: DateTime<Utc>, by: &str) -> Line {
-        Line {
-            name: Some(random_name()),
-            ..Line::new(is, at, by)
-        }
-    }
-
-    pub(super) fn begun(
-        at: DateTime<Utc>,
-        by: &str,
-        effect: &super::Effect,
-        round: &str,
-        fence: Option<Fence>,
-        (process, keeper): (&ProcessId, Option<&ProcessId>),
-    ) -> Line {
-        Line {
-            effect: Some(effect.id().to_owned()),
-            round: Some(round.to_owned()),
-            how_to_check: effect.how_to_check().map(str::to_owned),
-            process: Some(process.clone()),
-            keeper: keeper.cloned(),
-            fence,
-            ..Line::new(Line::BEGUN, at, by)
-        }
-    }
-
-    /// The end of a round: with a receipt the effect is done.
-    pub(super) fn end(
-        at: DateTime<Utc>,
-        by: &str,
-        (effect, round): (&str, &str),
-        receipt: Option<Receipt>,
-    ) -> Line {
-        let is = if receipt.is_some() {
-            Line::DONE
-        } else {
-            Line::NOT_DONE
-        };
-        Line {
-            receipt,
-            ..Line::of(is, at, by, (effect, round))
-        }
-    }
-
-    /// The guard of the round was dropped without an end.
-    pub(super) fn left(at: DateTime<Utc>, by: &str, of: (&str, &str)) -> Line {
-        Line::of(Line::LEFT, at, by, of)
-    }
-
-    fn of(is: &str, at: DateTime<Utc>, by: &str, (effect, round): (&str, &str)) -> Line {
-        Line {
-            effect: Some(effect.to_owned()),
-            round: Some(round.to_owned()),
-            ..Line::new(is, at, by)
-        }
-    }
-
-    /// The complete task of this document is about to be archived.
-    pub(super) fn ending(at: DateTime<Utc>, by: &str, document: String) -> Line {
-        Line {
-            document: Some(document),
-            ..Line::named(Line::ENDING, at, by)
-        }
-    }
-
-    /// The task is archived.
-    pub(super) fn ended(at: DateTime<Utc>, by: &str) -> Line {
-        Line::named(Line::ENDED, at, by)
-    }
-
-    /// The task is not archived.
-    pub(super) fn goes_on(at: DateTime<Utc>, by: &str) -> Line {
-        Line::named(Line::GOES_ON, at, by)
-    }
-
-    /// The command of a proof ended.
-    pub(super) fn proved(at: DateTime<Utc>, by: &str, proof: StoredProof) -> Line {
-        Line {
-            proof: Some(proof),
-            ..Line::named(Line::PROVED, at, by)
-        }
-    }
-
-    /// The task waits until a time, or no more.
-    pub(super) fn waits(at: DateTime<Utc>, by: &str, wait: Option<Wait>) -> Line {
-        Line {
-            wait,
-            ..Line::named(later::NOT_BEFORE, at, by)
-        }
-    }
-
-    /// An attempt at the task ended.
-    pub(super) fn tried(at: DateTime<Utc>, by: &str, tried: Tried) -> Line {
-        Line {
-            tried: Some(tried),
-            ..Line::named(attempts::ATTEMPT, at, by)
-        }
-    }
-
-    /// The attempts so far no longer count.
-    pub(super) fn begins_anew(at: DateTime<Utc>, by: &str) -> Line {
-        Line::named(attempts::RESET, at, by)
-    }
-
-    /// The lines of a task; all lines if `task` is `None`.
-    pub(super) fn of_task(texts: &[String], task: Option<&str>) -> Result<Vec<Line>> {
-        let lines = (1..).zip(texts);
-        let lines = lines.map(|(number, text)| Line::read(text, number));
-        let is_of_task =
-            |line: &Result<Line>| !line.as_ref().is_ok_and(|line| line.is_of_another(task));
-        lines.filter(is_of_task).collect()
-    }
-
-    fn read(text: &str, number: usize) -> Result<Line> {
-        let read = serde_json::from_str(text);
-        let line: Line =
-            read.map_err(|error| unreadable(format!("its line {number} is damaged: {error}")))?;
-        Ok(Line { number, ..line })
-    }
-
-    /// Whether it belongs to another task in the slot of a host file.
-    fn is_of_another(&self, task: Option<&str>) -> bool {
-        let tasks = self.task.as_deref().zip(task);
-        tasks.is_some_and(|(of, task)| of != task)
-    }
-
-    /// The line, for this task in the slot of a host file.
-    pub(super) fn of_slot(self, task: Option<String>) -> Line {
-        Line { task, ..self }
-    }
-
-    /// The line, after these entries.
-    pub(super) fn behind(self, entries: &Entries) -> Line {
-        Line {
-            begins_task: entries.begins_task,
-            ..self
-        }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or_default()
-    }
-
-    pub(super) fn text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| {
-            Error::edit(format!("a line of the ledger cannot be written: {error}"))
-        })
     }
 }
 
@@ -350,6 +129,75 @@ pub struct LedgerState {
     pub attempts: Vec<Attempt>,
 }
 
+/// A time before which a task must not continue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NotBefore {
+    /// The time.
+    pub until: DateTime<Utc>,
+    /// The report that named it: `rate-limit` or `pause`.
+    pub report: String,
+    /// The reporting agent.
+    pub by: String,
+    /// When it was reported.
+    pub since: DateTime<Utc>,
+    /// A digest of the checkpoint while it waits.
+    #[serde(skip)]
+    pub(super) standing: String,
+}
+
+/// An attempt at a task that ended without success: its agent is gone, or its work failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// When the failure was found.
+    pub at: DateTime<Utc>,
+    /// The owner that found it: the one that took the task over, or the one whose work failed.
+    pub by: String,
+    /// The owner from which the task was taken over; `None` if the work of an owner failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
+    /// What is known about the failure.
+    pub error: String,
+    /// A digest of the progress.
+    #[serde(skip)]
+    pub(super) mark: String,
+    /// The fence of that owner.
+    #[serde(skip)]
+    pub(super) fence: Fence,
+}
+
+impl LedgerState {
+    fn tried(&mut self, at: DateTime<Utc>, by: String, tried: Tried) {
+        let Tried {
+            over,
+            fence,
+            mark,
+            error,
+        } = tried;
+        // Progress restarts the count.
+        self.attempts.retain(|before| before.mark == mark);
+        self.attempts.push(Attempt {
+            at,
+            by,
+            over,
+            error,
+            mark,
+            fence,
+        });
+    }
+
+    fn wait(&mut self, at: DateTime<Utc>, by: String, wait: Option<Wait>) {
+        self.not_before = wait.map(|wait| NotBefore {
+            until: wait.until,
+            report: wait.report,
+            by,
+            since: at,
+            standing: wait.standing,
+        });
+    }
+}
+
 /// The contents of the lines of a ledger.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
@@ -365,8 +213,12 @@ pub(super) struct Entries {
     pub(super) ending: Option<String>,
     /// Whether the next line must record the end of the previous task, because no line does.
     pub(super) begins_task: bool,
+    /// How many tasks ended before.
+    ended: usize,
     /// The index of each effect by its id.
     places: HashMap<String, usize>,
+    /// The covered files to which a later line may refer.
+    covered: KnownCovered,
 }
 
 impl Entries {
@@ -391,10 +243,20 @@ impl Entries {
         Ok(())
     }
 
-    /// The task has ended.
-    fn clear(&mut self) {
+    /// The task has ended. The lines of an empty slot may be of several tasks, each of which refers to its own proofs.
+    fn end_task(&mut self, is_own: bool) {
+        self.ended += 1;
         self.state = LedgerState::default();
         self.places.clear();
+        if is_own {
+            self.covered.clear();
+        }
+    }
+
+    /// Whether these are later entries of the same task.
+    pub(super) fn is_same_task(&self, before: &Entries) -> bool {
+        let grew = self.lines >= before.lines;
+        grew && (&self.task, self.ended) == (&before.task, before.ended)
     }
 
     /// The entries of the next task, after an interrupted archive that took place.
@@ -402,6 +264,7 @@ impl Entries {
         Entries {
             lines: self.lines,
             of_task: self.of_task,
+            ended: self.ended + 1,
             begins_task: true,
             ..Entries::of(self.task.clone())
         }
@@ -414,8 +277,9 @@ impl Entries {
 
     fn add(&mut self, line: Line) -> Result<()> {
         self.ending = None;
+        let is_own = line.task == self.task;
         if line.begins_task {
-            self.clear();
+            self.end_task(is_own);
         }
         match &*line.is {
             Line::ENDING => {
@@ -424,28 +288,35 @@ impl Entries {
             }
             Line::GOES_ON => return Ok(()),
             Line::ENDED => {
-                self.clear();
+                self.end_task(is_own);
                 return Ok(());
             }
             Line::PROVED => {
                 if let Some(proof) = line.proof {
                     let name = line.name.unwrap_or_default();
-                    let added = proof.add_to(&mut self.state.proofs, line.at, line.by, name);
-                    return added.ok_or_else(|| {
+                    let record = proof.record(&self.covered, line.at, line.by, name);
+                    let record = record.ok_or_else(|| {
                         let number = line.number;
                         unreadable(format!("its line {number} covers what an earlier proof does, which is not there"))
-                    });
+                    })?;
+                    let covered = Arc::clone(&record.covered);
+                    self.covered.insert(record.name.clone(), covered);
+                    let replaced = proof::add(&mut self.state.proofs, record);
+                    for gone in replaced.iter().filter(|_| is_own) {
+                        self.covered.remove(&gone.name);
+                    }
+                    return Ok(());
                 }
             }
-            later::NOT_BEFORE => {
+            Line::NOT_BEFORE => {
                 self.state.wait(line.at, line.by, line.wait);
                 return Ok(());
             }
-            attempts::RESET => {
+            Line::RESET => {
                 self.state.attempts.clear();
                 return Ok(());
             }
-            attempts::ATTEMPT => {
+            Line::ATTEMPT => {
                 if let Some(tried) = line.tried {
                     self.state.tried(line.at, line.by, tried);
                     return Ok(());
@@ -484,10 +355,10 @@ impl Entries {
                     how_to_check: line.how_to_check,
                     round: name,
                     process: line.process,
-                    begun: Begun {
+                    performer: Performer {
                         fence: line.fence,
                         keeper: line.keeper,
-                        ..Begun::default()
+                        ..Performer::default()
                     },
                 };
                 match found {
@@ -510,7 +381,7 @@ impl Entries {
         };
         match (&status, &effect.status) {
             (_, EffectStatus::Done { .. }) => return Ok(()),
-            (EffectStatus::InDoubt, EffectStatus::InDoubt) => effect.begun.is_left = true,
+            (EffectStatus::InDoubt, EffectStatus::InDoubt) => effect.performer.is_left = true,
             (EffectStatus::InDoubt, _) => {}
             _ => {
                 effect.status = status;
@@ -520,14 +391,4 @@ impl Entries {
         }
         Ok(())
     }
-}
-
-/// The error for a ledger that cannot be read: even whether an effect took place is unknown.
-pub(super) fn unreadable(why: String) -> Error {
-    Error::other(
-        "ledger",
-        format!(
-            "the ledger cannot be read, so it is unknown which effects were begun or done, and what was approved: {why}"
-        ),
-    )
 }

@@ -39,16 +39,17 @@ impl<C: Checkpoint> Recorder<C> {
     ///
     /// # Errors
     ///
-    /// [`Refused`](crate::ErrorKind::Refused) if the task has no such item; the code `input` for an input that is
-    /// missing, outside the project or unreadable, and `command` for a command that cannot be run: then nothing is
-    /// recorded. [`TakenOver`](crate::ErrorKind::TakenOver), [`Claimed`](crate::ErrorKind::Claimed) and
+    /// [`Refused`](crate::ErrorKind::Refused) if the task has no such item, or ended while the command ran; the code
+    /// `input` for an input that is missing, outside the project or unreadable, and `command` for a command that cannot
+    /// be run: then nothing is recorded. [`TakenOver`](crate::ErrorKind::TakenOver), [`Claimed`](crate::ErrorKind::Claimed) and
     /// [`Fenced`](crate::ErrorKind::Fenced) once another owner has the task; the errors of
     /// [`Ledger::state`](crate::ledger::Ledger::state).
     pub fn prove(&self, item: &str, proof: &Proof) -> Result<Proved> {
         self.prove_by(item, proof, run_quietly)
     }
 
-    /// The same, with a function that runs the command, for example in a container.
+    /// The same, with a function that runs the command, for example in a container, and takes its output with an
+    /// [`OutputBuffer`](crate::ledger::OutputBuffer).
     ///
     /// # Errors
     ///
@@ -88,12 +89,12 @@ impl<C: Checkpoint> Recorder<C> {
 
     fn prove_all(&self, of: &[String], proof: &Proof, run: &mut ProofRunner<'_>) -> Result<Proved> {
         // Run nothing for an owner that lost the task.
-        let earlier = self.in_ledger(Ledger::state)?.proofs;
+        let task = self.in_ledger(Ledger::task_to_prove)?;
         let root = &self.options.resume.root;
         let ran = self
             .checkpoints
-            .run_proof(&self.key, of, (proof, &earlier), root, run)?;
-        let record = self.in_ledger(|ledger| ledger.record_proof(&ran))?;
+            .run_proof(&self.key, of, (proof, task.proofs()), root, run)?;
+        let record = self.in_ledger(|ledger| ledger.record_proof(&ran, &task))?;
         let mut proved = Proved {
             record,
             reported: Vec::new(),

@@ -103,6 +103,12 @@ impl Redaction {
     }
 }
 
+/// The text from `from` on without its [secrets](Redaction::secrets), also without the rest of one that begins before.
+pub(crate) fn without_secrets_from(text: &str, from: usize) -> String {
+    let kept = || text.get(from..).unwrap_or_default().to_owned();
+    secrets::redacted_from(text, from).unwrap_or_else(kept)
+}
+
 fn walk<'d>(node: Node<'d>, visit: &mut dyn FnMut(Node<'d>)) {
     match node.kind() {
         Kind::String => visit(node),

@@ -5,13 +5,18 @@ use super::{assignments, tokens};
 
 /// The text without its secrets, or `None` if it has none.
 pub(super) fn redacted(whole: &str) -> Option<String> {
+    redacted_from(whole, 0)
+}
+
+/// The same of the text from `from` on. Of a secret that reaches beyond this place, its mark is at the beginning.
+pub(super) fn redacted_from(whole: &str, from: usize) -> Option<String> {
     let mut text = Text {
         whole,
         at: 0,
         tried: Tried::default(),
     };
     let mut out = String::new();
-    let mut copied = 0;
+    let mut copied = from;
     let mut before = None;
     while let Some(letter) = text.rest().chars().next() {
         let found = if letter == '-' {
@@ -23,12 +28,14 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
         };
         if let Some(secret) = found {
             let start = text.at + secret.keep;
-            out.push_str(whole.get(copied..start).unwrap_or_default());
-            out.push_str("[redacted: ");
-            out.push_str(secret.kind);
-            out.push(']');
-            copied = start + secret.length;
-            text.at = copied;
+            text.at = start + secret.length;
+            if text.at > from {
+                out.push_str(whole.get(copied..start).unwrap_or_default());
+                out.push_str("[redacted: ");
+                out.push_str(secret.kind);
+                out.push(']');
+                copied = text.at;
+            }
             before = None;
         } else {
             before = Some(letter);
@@ -37,7 +44,7 @@ pub(super) fn redacted(whole: &str) -> Option<String> {
             text.at += word.max(letter.len_utf8());
         }
     }
-    (copied > 0).then(|| {
+    (copied > from).then(|| {
         out.push_str(whole.get(copied..).unwrap_or_default());
         out
     })

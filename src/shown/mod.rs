@@ -102,6 +102,16 @@ pub fn quoted(text: &str) -> String {
     shown
 }
 
+/// A command with its arguments on one line; a word is in quotes if it could be read as several, or as another text.
+pub(crate) fn command_line<W: AsRef<str>>(words: &[W]) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+@%:,=".contains(letter);
+    let words = words.iter().map(|word| match word.as_ref() {
+        word if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
+        word => quoted(word),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Texts in quotes, as a list for a sentence.
 pub(crate) fn quoted_all<T: AsRef<str>>(texts: &[T]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();

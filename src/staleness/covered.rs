@@ -39,35 +39,39 @@ pub(crate) struct CoveredChange {
     gone: Vec<String>,
 }
 
-impl CoveredChange {
-    /// How many files it names.
-    pub(crate) fn len(&self) -> usize {
-        self.files.len() + self.gone.len()
-    }
-}
-
 impl Covered {
     /// The difference from an earlier list.
     pub(crate) fn change_from(&self, before: &Covered) -> CoveredChange {
-        let differs =
-            |(path, print): &(&String, &Fingerprint)| before.files.get(*path) != Some(*print);
-        let files = self.files.iter().filter(differs);
-        let gone = before
-            .files
-            .keys()
-            .filter(|path| !self.files.contains_key(*path));
+        let files = self.not_in(before);
         CoveredChange {
             folders: self.folders.clone(),
             files: files
                 .map(|(path, print)| (path.clone(), print.clone()))
                 .collect(),
-            gone: gone.cloned().collect(),
+            gone: self.gone_since(before).cloned().collect(),
         }
+    }
+
+    /// How many files the difference from an earlier list names.
+    pub(crate) fn changes_from(&self, before: &Covered) -> usize {
+        self.not_in(before).count() + self.gone_since(before).count()
+    }
+
+    /// The files that an earlier list does not have with the same fingerprint.
+    fn not_in(&self, before: &Covered) -> impl Iterator<Item = (&String, &Fingerprint)> {
+        let files = self.files.iter();
+        files.filter(move |(path, print)| before.files.get(*path) != Some(*print))
+    }
+
+    /// The files that only an earlier list has.
+    fn gone_since<'b>(&self, before: &'b Covered) -> impl Iterator<Item = &'b String> {
+        let files = before.files.keys();
+        files.filter(move |path| !self.files.contains_key(*path))
     }
 
     /// The later list.
     pub(crate) fn changed_by(self: &Arc<Covered>, change: CoveredChange) -> Arc<Covered> {
-        if change.len() == 0 && change.folders == self.folders {
+        if change.files.is_empty() && change.gone.is_empty() && change.folders == self.folders {
             return Arc::clone(self);
         }
         let mut later = Covered::clone(self);

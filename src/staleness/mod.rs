@@ -20,7 +20,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 pub(crate) use covered::{Covered, CoveredChange};
@@ -33,7 +33,7 @@ pub use state::{FileState, TrackedFile};
 pub use tracking::Tracking;
 pub(crate) use vouching::{Recording, Work};
 
-use crate::checkpoint::Timestamp;
+use crate::checkpoint::{Timestamp, stamp};
 use crate::store::{EntryId, RolledBack};
 use fingerprint::Compared;
 pub(crate) use stamp::FILE_CLOCK_TICK;
@@ -147,7 +147,7 @@ impl fmt::Display for Reason {
                     write!(f, "a later state, entry {later}, was replaced without ckpt")?;
                 }
                 if later.is_none() || !last_is_kept {
-                    let saved = saved.to_rfc3339_opts(SecondsFormat::Secs, true);
+                    let saved = stamp(*saved);
                     let after = if later.is_some() { "; " } else { "" };
                     write!(f, "{after}the last state, saved at {saved}, is missing from the history")?;
                 }

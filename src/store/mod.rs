@@ -23,7 +23,9 @@ pub use changes::{Changes, Listener};
 pub(crate) use claims::claims_of;
 pub use claims::{ClaimChange, Claims};
 pub use copy::{CopyOptions, CopyProgress, CopyReport, copy};
-pub(crate) use file::{CLAIMS_FOLDER, DROPPED_LOG_FOLDER, LEDGER_FOLDER, ledger_mark, ledger_name};
+pub(crate) use file::{
+    CLAIMS_FOLDER, DROPPED_LOG_FOLDER, LEDGER_FOLDER, ledger_name, ledger_placeholder,
+};
 pub use file::{FileOptions, FileStore};
 pub use files::{create_file, read_document, read_file};
 pub(crate) use history::history_of;

@@ -101,15 +101,15 @@ fn an_effect_whose_beginning_is_not_synced_is_brought_about_again() {
 }
 
 #[test]
-fn a_ledger_whose_marker_comes_first_is_taken_for_one_that_is_elsewhere() {
+fn a_ledger_whose_placeholder_comes_first_is_taken_for_one_that_is_elsewhere() {
     finds("its ledger is not here", &scenarios::ledger(), |steps| {
-        let is_marker = |step: &Step| match step {
+        let is_placeholder = |step: &Step| match step {
             Step::Create(path) | Step::Sync(path) => path.ends_with("overflow/a.json.ledger"),
             Step::SyncFolder(path) | Step::CreateFolder(path) => path.ends_with("overflow"),
             _ => false,
         };
         let is_ledger = |step: &Step| matches!(step, Step::Create(path) if path.ends_with("ledger/a.json.jsonl"));
-        broken::earlier(steps, is_marker, is_ledger)
+        broken::earlier(steps, is_placeholder, is_ledger)
     });
 }
 

@@ -2,23 +2,26 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use agent_checkpoint::formats::build_pipeline::{BuildCheckpoint, ExecutionSpec, SpecPhase};
 use agent_checkpoint::formats::sitebuilder::SitebuilderCheckpoint;
 use agent_checkpoint::formats::task::TaskCheckpoint;
-use agent_checkpoint::ledger::{OutputTail, Proof, ProofEnd, ProofStatus};
+use agent_checkpoint::ledger::{OutputBuffer, OutputTail, Proof, ProofEnd, ProofStatus};
 use agent_checkpoint::recorder::{Recorder, RecorderOptions};
 use agent_checkpoint::resume::{ResumeDecision, ResumeOptions, ResumeReason};
 use agent_checkpoint::staleness::FileState;
-use agent_checkpoint::store::{CopyOptions, FileStore, copy};
+use agent_checkpoint::store::{
+    BuilderStateStore, CheckpointStore, CopyOptions, DeleteOptions, FileStore, Query, copy,
+};
 use agent_checkpoint::{
-    Checkpoint, CheckpointStoreExt, Clock, ErrorKind, Limits, Operation, OperationContext, Status,
-    StepDone,
+    Checkpoint, CheckpointStoreExt, Checkpoints, Clock, ErrorKind, Key, Limits, Operation,
+    OperationContext, Status, StepDone,
 };
 
-use crate::common::key;
+use crate::common::{EXAMPLE, key};
 use crate::scenes::{Scene, begun};
 
 /// A project, and a task of it that `dev` records.
@@ -754,12 +757,12 @@ fn another_may_lose_its_task_while_the_command_runs_and_calls_go_on() {
         calls.set(calls.get() + 1);
         recorder.note_partial("still at it").unwrap();
         assert_eq!(command.get_current_dir().unwrap(), work.root());
-        let mut output = OutputTail::default();
-        output.add("looks good\u{1b}[2J".as_bytes());
-        Ok((ProofEnd::Exit(0), output))
+        let mut output = OutputBuffer::default();
+        output.write_all("looks good\u{1b}[2J".as_bytes())?;
+        Ok((ProofEnd::Exit(0), output.finish()))
     });
     assert_eq!(
-        (proved.unwrap().record.output.text().as_str(), calls.get()),
+        (proved.unwrap().record.output.text(), calls.get()),
         ("looks good\u{1b}[2J", 1)
     );
     let lost = recorder.prove_by("Make b", &proof, |_| {
@@ -771,6 +774,109 @@ fn another_may_lose_its_task_while_the_command_runs_and_calls_go_on() {
     });
     assert!(lost.unwrap_err().is_taken_over());
     assert_eq!(recorder.ledger_state().unwrap().proofs.len(), 1);
+}
+
+/// A host file beside the project, and the slot of its task.
+fn host(work: &Work) -> (PathBuf, Checkpoints<TaskCheckpoint>, Key) {
+    let path = work.folder.path().join("builder-state.json");
+    fs::write(&path, EXAMPLE).unwrap();
+    let store = BuilderStateStore::open(&path);
+    let slot = store.list(&Query::all()).unwrap().entries[0].key.clone();
+    (path, store.checkpoints(), slot)
+}
+
+/// Gives the slot of a host file to another task, and returns the former text of the file.
+fn give_to_another(path: &Path, tasks: &Checkpoints<TaskCheckpoint>, slot: &Key) -> String {
+    let host = fs::read_to_string(path).unwrap();
+    let of = tasks.get(slot).unwrap().context.task.unwrap();
+    fs::write(path, host.replace(&of, "another-task")).unwrap();
+    host
+}
+
+#[test]
+fn a_proof_is_not_recorded_for_the_task_after_its_own() {
+    let work = Work::new();
+    let tasks = FileStore::open(work.path("checkpoints")).checkpoints::<TaskCheckpoint>();
+    let id = key("a");
+    // Without lines in the ledger, none says that the first task ended.
+    for has_lines in [false, true] {
+        tasks.create(&id, &work.scene.first(&["Make a"])).unwrap();
+        let prove = |ends: bool| {
+            let of = ["Make a".to_owned()];
+            tasks.prove(&id, "dev", &of, &sh(""), work.root(), &mut |_| {
+                if ends {
+                    let revision = tasks.get(&id).unwrap().revision;
+                    let archive = || tasks.store().delete(&id, &DeleteOptions::new());
+                    let ledger = tasks.ledger(&id, "other");
+                    ledger.end_with(&revision, archive).unwrap();
+                    let next = work.scene.first(&["Make a", "Make b"]);
+                    tasks.create(&id, &next).unwrap();
+                }
+                Ok((ProofEnd::Exit(0), OutputTail::default()))
+            })
+        };
+        if has_lines {
+            let _ = prove(false).unwrap();
+        }
+        let refused = prove(true).unwrap_err();
+        assert!(refused.to_string().contains("the task ended"), "{refused}");
+        let proofs = || tasks.ledger(&id, "next").state().unwrap().proofs;
+        assert!(proofs().is_empty(), "{:?}", proofs());
+        let _ = prove(false).unwrap();
+        assert_eq!(proofs().len(), 1);
+        tasks.store().forget(&id, &DeleteOptions::new()).unwrap();
+    }
+}
+
+#[test]
+fn a_proof_is_not_recorded_for_another_task_in_the_slot_of_its_own() {
+    let work = Work::new();
+    let (path, tasks, slot) = host(&work);
+    let of = [tasks.get(&slot).unwrap().checkpoint.handoff().pending[0].clone()];
+    let refused = tasks.prove(&slot, "dev", &of, &sh(""), work.root(), &mut |_| {
+        give_to_another(&path, &tasks, &slot);
+        Ok((ProofEnd::Exit(0), OutputTail::default()))
+    });
+    let refused = refused.unwrap_err();
+    assert!(refused.to_string().contains("the task ended"), "{refused}");
+    assert!(tasks.store().beside().ledger(&slot).unwrap().is_empty());
+}
+
+#[test]
+fn the_ledger_of_an_emptied_slot_has_the_proofs_of_its_tasks() {
+    let work = Work::new();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    for other_ends in [false, true] {
+        let (path, tasks, slot) = host(&work);
+        let items = tasks.get(&slot).unwrap().checkpoint.handoff().pending;
+        let prove = |script: &str| {
+            let proof = sh(script).with_inputs(["src"]);
+            let mut run = |_| Ok((ProofEnd::Exit(0), OutputTail::default()));
+            let proved = tasks.prove(&slot, "dev", &items[..1], &proof, work.root(), &mut run);
+            proved.unwrap()
+        };
+        let _ = prove("exit 0");
+        let host = give_to_another(&path, &tasks, &slot);
+        // For a reader of all tasks, it takes the place of the first.
+        let _ = prove("exit 0");
+        if other_ends {
+            let revision = tasks.get(&slot).unwrap().revision;
+            let archive = || Ok::<_, agent_checkpoint::Error>(());
+            tasks
+                .ledger(&slot, "other")
+                .end_with(&revision, archive)
+                .unwrap();
+        }
+        fs::write(&path, host).unwrap();
+        let last = prove("exit 1");
+        let lines = tasks.store().beside().ledger(&slot).unwrap();
+        assert!(lines.last().unwrap().contains(r#""differs":"#), "{lines:?}");
+        tasks.store().delete(&slot, &DeleteOptions::new()).unwrap();
+        let state = tasks.ledger(&slot, "reader").state().unwrap();
+        let files: Vec<_> = state.proofs.last().unwrap().files().collect();
+        assert_eq!(files, last.files().collect::<Vec<_>>());
+        fs::remove_dir_all(work.folder.path().join(".agent-checkpoint")).unwrap();
+    }
 }
 
 #[test]
@@ -786,8 +892,7 @@ fn whatever_a_command_writes_is_kept_as_text() {
     ] {
         let record = recorder.prove("Make a", &sh(script)).unwrap().record;
         let read = &recorder.ledger_state().unwrap().proofs[0];
-        assert_eq!(read.output.text(), record.output.text(), "{script}");
-        assert_eq!(read.output.omitted(), record.output.omitted(), "{script}");
+        assert_eq!(read.output, record.output, "{script}");
         assert!(record.output.text().len() <= 3 * 8192);
     }
 }
@@ -922,13 +1027,14 @@ fn no_rest_of_a_secret_is_kept_of_an_output() {
         let after = 8 * 1024 - rest;
         let output = format!("begin\ntoken {secret}\n{}", "x".repeat(after - 1));
         for piece in [1_000, 100_000] {
-            let mut tail = OutputTail::default();
-            output
-                .as_bytes()
-                .chunks(piece)
-                .for_each(|bytes| tail.add(bytes));
+            let mut buffer = OutputBuffer::default();
+            for bytes in output.as_bytes().chunks(piece) {
+                buffer.write_all(bytes).unwrap();
+            }
+            let tail = buffer.finish();
             let text = tail.text();
-            assert!(text.len() <= 8 * 1024 && text.ends_with(&"x".repeat(after - 1)));
+            assert_eq!(tail.omitted() as usize + 8 * 1024, output.len());
+            assert!(text.ends_with(&"x".repeat(after - 1)));
             let shown = &text[..text.len() - (after - 1)];
             let is_rest = (4..=shown.len()).any(|length| {
                 shown

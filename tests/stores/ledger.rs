@@ -86,14 +86,14 @@ fn a_damaged_line_that_was_acknowledged_is_an_error_and_nothing_is_added() {
     }
 }
 
-/// Git copies the marker, but not the ledger.
+/// Git copies the placeholder, but not the ledger.
 #[test]
 fn in_a_clone_it_is_an_error_that_the_ledger_is_elsewhere_until_a_person_decides() {
     let folder = tempfile::tempdir().unwrap();
     let (store, log) = two_lines(folder.path());
     let own = folder.path().join(".agent-checkpoint");
-    let marker = own.join("overflow/a.json.ledger");
-    assert_eq!(fs::read(&marker).unwrap(), b"");
+    let placeholder = own.join("overflow/a.json.ledger");
+    assert_eq!(fs::read(&placeholder).unwrap(), b"");
     let ignored = fs::read_to_string(own.join(".gitignore")).unwrap();
     assert!(
         ignored.starts_with("*\n!/overflow/\n!/overflow/**\n"),
@@ -106,7 +106,7 @@ fn in_a_clone_it_is_an_error_that_the_ledger_is_elsewhere_until_a_person_decides
         add(&store, "a", "{}", 0).map(drop),
     ] {
         let told = unreadable(answer);
-        for part in [&log, &marker].map(|path| path.to_string_lossy().into_owned()) {
+        for part in [&log, &placeholder].map(|path| path.to_string_lossy().into_owned()) {
             assert!(told.contains(&part), "{told}");
         }
     }
@@ -117,10 +117,10 @@ fn in_a_clone_it_is_an_error_that_the_ledger_is_elsewhere_until_a_person_decides
         "of another checkpoint"
     );
     // The remedy that the error names.
-    fs::remove_file(&marker).unwrap();
+    fs::remove_file(&placeholder).unwrap();
     assert_eq!(lines(&store, "a").unwrap(), [""; 0]);
     assert!(add(&store, "a", "{}", 0).unwrap());
-    assert!(marker.exists());
+    assert!(placeholder.exists());
 }
 
 #[test]

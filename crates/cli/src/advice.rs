@@ -29,7 +29,7 @@ impl From<Error> for Failure {
             let advice = advice(&error, corrupt);
             message = format!("{message}; {advice}");
         }
-        message.push_str(option(error.kind(), &message));
+        message.push_str(option(&error));
         Failure {
             exit: Exit::of(&error),
             message,
@@ -109,8 +109,10 @@ fn is_own(claimed: &str) -> bool {
 }
 
 /// The command-line option for the advice of a library error.
-fn option(kind: &ErrorKind, message: &str) -> &'static str {
-    match kind {
+fn option(error: &Error) -> &'static str {
+    let claims = Path::new(".agent-checkpoint/claims");
+    let is_of_claims = |path: &Path| path.parent().is_some_and(|folder| folder.ends_with(claims));
+    match error.kind() {
         ErrorKind::Transition { .. } => " (--force)",
         ErrorKind::WouldLose { .. } => " (--allow-loss)",
         ErrorKind::TooLarge { .. } => " (--max-bytes N)",
@@ -133,10 +135,7 @@ fn option(kind: &ErrorKind, message: &str) -> &'static str {
             Fenced::Released { .. } | Fenced::Unknown => " (`ckpt claim --agent A`)",
             _ => "",
         },
-        ErrorKind::NotRecoverable { .. } if message.contains("there is nothing ") => {
-            "; check the place and --key, or begin with `ckpt start`"
-        }
-        ErrorKind::Unreadable { .. } if message.ends_with("with a new claim") => {
+        ErrorKind::Unreadable { .. } if error.path().is_some_and(is_of_claims) => {
             " (`ckpt claim --agent A --take-over`)"
         }
         _ => "",

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_checkpoint::{Redaction, visible};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -40,6 +41,11 @@ pub(crate) fn redaction() -> Option<Redaction> {
 /// A text with its secrets removed, unless secrets are shown; `None` if it has none.
 fn without_secrets(text: &str) -> Option<String> {
     redaction()?.redact("", text)
+}
+
+/// A time for people and for programs.
+pub(crate) fn stamp(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// The beginning of an error line.

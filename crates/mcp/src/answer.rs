@@ -1,6 +1,7 @@
 //! The answers of the tools.
 
 use agent_checkpoint::resume::{Rendered, Resume};
+use chrono::{DateTime, SecondsFormat, Utc};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,9 +37,14 @@ impl From<Answer> for CallToolResult {
     }
 }
 
+/// A time in an answer.
+pub(crate) fn stamp(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 /// The answer of `begin`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Begun {
+pub(crate) struct BeginAnswer {
     /// `begun`: the task is new and yours. `found`: it has a checkpoint; nothing was touched or claimed.
     /// `carried_on`: it has a checkpoint, and is yours now.
     pub(crate) outcome: &'static str,

@@ -9,9 +9,9 @@ use agent_checkpoint::{
     CheckpointStoreExt, Claim, ClaimRequest, Fence, Handoff, Operation, ProcessId, Report,
 };
 use agent_checkpoint_cli::served::{Call, Refused, Said, Served, Task};
-use chrono::{SecondsFormat, TimeDelta};
+use chrono::TimeDelta;
 
-use crate::answer::{Answer, Begun, Judged, Saved, TaskRow, Tasks};
+use crate::answer::{Answer, BeginAnswer, Judged, Saved, TaskRow, Tasks, stamp};
 use crate::bounds;
 use crate::details;
 use crate::failed::Failed;
@@ -95,12 +95,12 @@ impl Calls {
             }
         }
         let next = handoff.pending.into_iter().next();
-        let begun = Begun {
+        let begun = BeginAnswer {
             outcome: "begun",
             key: input.key,
             format: task.format().name(),
             fence: Some(fence.number()),
-            claimed_until: Some(time(&claimed.claim)),
+            claimed_until: Some(stamp(claimed.claim.expires)),
             next,
             resume: None,
         };
@@ -115,7 +115,7 @@ impl Calls {
     /// The answer for an existing checkpoint, which is not changed.
     fn found(&self, call: &Call, budget_tokens: Option<u32>) -> Result<Answer, Failed> {
         let judged = self.judged(call, budget_tokens, None)?;
-        let begun = Begun {
+        let begun = BeginAnswer {
             outcome: "found",
             key: call.key.clone(),
             format: judged.format,
@@ -168,12 +168,12 @@ impl Calls {
             self.judged(&own, budget_tokens, Some(fence))
         };
         let judged = taken_up().inspect_err(|_| claimed.give_back(&task))?;
-        let begun = Begun {
+        let begun = BeginAnswer {
             outcome: "carried_on",
             key: call.key.clone(),
             format: judged.format,
             fence: Some(fence.number()),
-            claimed_until: Some(time(&claimed.claim)),
+            claimed_until: Some(stamp(claimed.claim.expires)),
             next: judged.start_at.clone(),
             resume: Some(judged),
         };
@@ -204,7 +204,7 @@ impl Calls {
         let claim = self.keep(&task, Fence::new(fence))?;
         let said = task.report(reports)?;
         let mut saved = saved(key, said);
-        saved.claimed_until = claim.as_ref().map(time);
+        saved.claimed_until = claim.map(|claim| stamp(claim.expires));
         let is_complete = |report: &Report| report.operation == Operation::Complete;
         if reports.iter().any(is_complete) {
             saved
@@ -463,12 +463,8 @@ fn saved(key: &str, said: Said) -> Saved {
     }
 }
 
-pub(crate) fn time(claim: &Claim) -> String {
-    claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
 /// The sentence that a task belongs to the caller.
-fn ownership(word: &str, begun: &Begun) -> String {
+fn ownership(word: &str, begun: &BeginAnswer) -> String {
     format!(
         "{word}: {} is yours until {}; reports renew that. Fence: {}. Pass it to `report`, `decide` and `hand_over`.",
         begun.key,

@@ -9,7 +9,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::answer::{ApprovalState, Begun, EffectState, Judged, Saved, Tasks};
+use crate::answer::{ApprovalState, BeginAnswer, EffectState, Judged, Saved, Tasks};
 use crate::{details, inputs};
 
 /// The action of a tool.
@@ -125,7 +125,7 @@ pub(crate) fn tools(reads_only: bool, formats: &Formats, format: Option<&Format>
 
 fn tool(entry: &Entry, formats: &Formats, format: Option<&Format>) -> Tool {
     let (input, output) = match entry.does {
-        Does::Begin => (begin(formats, format), object::<Begun>()),
+        Does::Begin => (begin(formats, format), object::<BeginAnswer>()),
         Does::Report => (report(format), object::<Saved>()),
         Does::Decide => (input::<inputs::Decide>(), object::<Saved>()),
         Does::Resume => (input::<inputs::Resume>(), object::<Judged>()),

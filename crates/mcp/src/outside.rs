@@ -10,13 +10,12 @@ use agent_checkpoint::ledger::{
 };
 use agent_checkpoint::{Fence, quoted};
 use agent_checkpoint_cli::served::{Call, Task};
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-use crate::answer::{Answer, ApprovalState, EffectState};
-use crate::calls::{Calls, time};
+use crate::answer::{Answer, ApprovalState, EffectState, stamp};
+use crate::calls::Calls;
 use crate::failed::Failed;
-use crate::guards::BegunEffect;
+use crate::guards::OpenEffect;
 use crate::inputs::{self, Doing};
 
 const PERFORM: &str = "Do it now, once. Then call `effect` again: \"do\": \"done\" with the receipt, or \"not_done\" only if it \
@@ -60,9 +59,7 @@ impl Calls {
         let mut state = match task.ledger().begin(&effect).map_err(at)? {
             EffectDecision::Do(guard) => {
                 let (round, fence) = (guard.round().to_owned(), input.fence);
-                self.guards
-                    .all()
-                    .insert(round, BegunEffect { fence, guard });
+                self.guards.all().insert(round, OpenEffect { fence, guard });
                 EffectState::new(input, "do", PERFORM)
             }
             EffectDecision::AlreadyDone(receipt) => EffectState {
@@ -80,7 +77,7 @@ impl Calls {
                 EffectState::new(input, "in_doubt", next).of(&record)
             }
         };
-        state.claimed_until = claim.as_ref().map(time);
+        state.claimed_until = claim.map(|claim| stamp(claim.expires));
         Ok(state)
     }
 
@@ -107,7 +104,7 @@ impl Calls {
                 "the task has begun no effect {id}; begin it before you do it, with \"do\": \"begin\""
             )));
         };
-        if let Some(BegunEffect { guard, .. }) = begun {
+        if let Some(OpenEffect { guard, .. }) = begun {
             match receipt {
                 Some(receipt) => guard.done(receipt).map(|_| ()),
                 None => guard.not_done(),
@@ -185,7 +182,7 @@ impl Calls {
         state.decide_with = record
             .is_pending(task.now())
             .then(|| task.deciding(&record));
-        state.claimed_until = claim.as_ref().map(time);
+        state.claimed_until = claim.map(|claim| stamp(claim.expires));
         Answer::new(&state, &state.text())
     }
 }
@@ -249,8 +246,4 @@ fn text_of(receipt: &Receipt) -> String {
         text.push_str(&format!("… [{bytes} more bytes were not kept]"));
     }
     text
-}
-
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

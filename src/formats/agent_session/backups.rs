@@ -10,7 +10,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 
 use super::{AgentCheckpoint, layout};
-use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result, read};
+use crate::checkpoint::{Checkpoint, Error, ErrorKind, Key, Result, read, stamp};
 use crate::fsio;
 use crate::json::Document;
 
@@ -74,14 +74,15 @@ pub struct NewestBackup {
 impl fmt::Display for NewestBackup {
     /// `backups/{name} (the newest by its last_checkpoint, …)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |time: &DateTime<Utc>| time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         write!(f, "backups/{} (", self.name)?;
         match &self.age {
-            BackupAge::Content(at) => write!(f, "the newest by its last_checkpoint, {}", time(at)),
+            BackupAge::Content(at) => {
+                write!(f, "the newest by its last_checkpoint, {}", stamp(*at))
+            }
             BackupAge::File(at) => write!(
                 f,
                 "the newest by the time of its file, {}, because its content has no time",
-                time(at)
+                stamp(*at)
             ),
             BackupAge::Name => f.write_str("the newest by its name, because it has no time"),
         }?;

@@ -62,10 +62,9 @@ impl AppendedFile {
         self.file.path()
     }
 
-    /// Adds lines; they are on disk when this returns. After an error they are removed, but after a failed sync
-    /// they may reappear in a power cut.
+    /// Adds lines to a file that is not [unsynced](Self::write_unsynced_anew); they are on disk when this returns.
+    /// After an error they are removed, but after a failed sync they may reappear in a power cut.
     pub(super) fn append(&self, lines: &[u8], durability: Durability) -> Result<Added, FileError> {
-        self.write_unsynced_anew(durability)?;
         let found = fsio::look(self.path())?;
         if let Some(found) = &found
             && self.known.is_some()

@@ -192,7 +192,7 @@ impl DroppedLog {
         }
         if !entries.begins {
             tracing::info!(path = %self.path().display(), "moved out to keep within the limits");
-            return self.log.append(&entries.lines, durability).map(Some);
+            return self.append(&entries.lines, durability).map(Some);
         }
         let of = Revision::of(text.as_bytes());
         let mut bytes = format!("{of} {}\n", text.len()).into_bytes();
@@ -207,6 +207,11 @@ impl DroppedLog {
             .write(&bytes, Present::Whatever, durability)
             .map_err(FileError::of_a_step)?;
         Ok(Some(Added::new_file(self.begins.path())))
+    }
+
+    fn append(&self, lines: &[u8], durability: Durability) -> Result<Added, FileError> {
+        self.log.write_unsynced_anew(durability)?;
+        self.log.append(lines, durability)
     }
 
     /// Completes the log after the new text got its name. A failure here does not make the save fail: readers
@@ -226,7 +231,7 @@ impl DroppedLog {
             return Ok(());
         }
         if let Some(lines) = self.beginning()? {
-            self.log.append(&lines, durability)?;
+            self.append(&lines, durability)?;
         }
         self.begins.remove(Durability::None)
     }

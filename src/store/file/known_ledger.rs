@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::checkpoint::{Revision, random_name};
 use crate::fsio::FileStamp;
 use crate::store::LedgerMark;
 
-/// How many files are cached. At the limit all are dropped, and each is read whole when it is used again.
+/// How many files are cached. Beyond that the one that was not used for the longest time is read whole again.
 const MOST: usize = 256;
 
 static KNOWN: Mutex<BTreeMap<PathBuf, KnownLedger>> = Mutex::new(BTreeMap::new());
@@ -35,13 +36,17 @@ pub(super) struct KnownLedger {
     last_line: Revision,
     /// The hasher of all of these bytes.
     hasher: DefaultHasher,
+    /// When it was last used.
+    used: Instant,
 }
 
 impl KnownLedger {
     /// The entry of this path.
     pub(super) fn of(path: &Path) -> Option<KnownLedger> {
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(path).cloned()
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.get_mut(path)?;
+        found.used = Instant::now();
+        Some(found.clone())
     }
 
     /// The entry of a file that was read whole; `whole` has the bytes of all its lines.
@@ -59,6 +64,7 @@ impl KnownLedger {
             last: last as u64,
             last_line: Revision::of(&whole[last..]),
             hasher,
+            used: Instant::now(),
         }
     }
 
@@ -77,10 +83,12 @@ impl KnownLedger {
 
     pub(super) fn remember(self, path: &Path) {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST && !known.contains_key(path) {
-            known.clear();
-        }
         known.insert(path.to_owned(), self);
+        if known.len() > MOST {
+            let least = known.iter().min_by_key(|(_, known)| known.used);
+            let least = least.map(|(path, _)| path.clone());
+            least.and_then(|path| known.remove(&path));
+        }
     }
 
     pub(super) fn forget(path: &Path) {
@@ -99,8 +107,8 @@ impl KnownLedger {
     }
 
     /// The same name for a file that begins with all of its bytes.
-    pub(super) fn named(mut self, before: KnownLedger) -> KnownLedger {
-        self.name = before.name;
+    pub(super) fn named(mut self, before: &KnownLedger) -> KnownLedger {
+        self.name.clone_from(&before.name);
         self
     }
 
@@ -122,5 +130,28 @@ impl KnownLedger {
         of_these
             .filter(|(lines, bytes)| *lines <= self.lines && *bytes <= self.whole)
             .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_limit_only_the_file_that_was_used_least_recently_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = crate::fsio::look(folder.path()).unwrap().unwrap();
+        let stamp = FileStamp::of(&found);
+        let path = |number: usize| folder.path().join(number.to_string());
+        let remember = |number| KnownLedger::read(stamp.clone(), 0, b"").remember(&path(number));
+        let is_there = |number| KnownLedger::of(&path(number)).is_some();
+        (0..MOST).for_each(remember);
+        assert!(is_there(0));
+        remember(MOST);
+        assert!(is_there(0) && !is_there(1));
+        // Other tests of this process add a few.
+        let there = (0..=MOST).filter(|number| is_there(*number)).count();
+        assert!(there > MOST / 2, "{there}");
+        (0..=MOST).for_each(|number| KnownLedger::forget(&path(number)));
     }
 }

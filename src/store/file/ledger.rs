@@ -16,7 +16,7 @@ pub(super) struct Ledger {
     log: AppendedFile,
     /// An empty file in a folder that git tracks. It states that there is a ledger, which git does not track.
     /// It is made before the first line is added, when the file for the lines exists.
-    marker: OwnFile,
+    placeholder: OwnFile,
 }
 
 /// The name of the ledger in its folder, for a checkpoint's file and the slot of a host file.
@@ -27,8 +27,8 @@ pub(crate) fn file_name(file: &OsStr, slot: Option<&str>) -> OsString {
     name
 }
 
-/// The name of the marker, which git tracks, for the same.
-pub(crate) fn mark_name(file: &OsStr, slot: Option<&str>) -> OsString {
+/// The name of the placeholder, which git tracks, for the same.
+pub(crate) fn placeholder_name(file: &OsStr, slot: Option<&str>) -> OsString {
     let mut name = file.to_owned();
     name.push(of_slot(slot, ".ledger"));
     name
@@ -58,16 +58,16 @@ struct Read {
 
 impl Ledger {
     pub(super) fn beside(target: &Path, slot: Option<&str>) -> Self {
-        let marker = of_slot(slot, ".ledger");
+        let placeholder = of_slot(slot, ".ledger");
         Ledger {
             log: AppendedFile::beside(target, folders::LEDGER, &of_slot(slot, "")),
-            marker: OwnFile::beside(target, folders::DROPPED_LOG, &marker),
+            placeholder: OwnFile::beside(target, folders::DROPPED_LOG, &placeholder),
         }
     }
 
     /// The lines after a mark, oldest first.
     pub(super) fn lines(&self, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
-        Ok(self.read(mark)?.lines)
+        Ok(self.read(self.known().as_ref(), mark)?.lines)
     }
 
     /// The lines, synced before they are returned: the process that wrote the last one may have died before its
@@ -77,7 +77,7 @@ impl Ledger {
         mark: Option<&LedgerMark>,
         durability: Durability,
     ) -> Result<Synced> {
-        let found = self.read(mark)?;
+        let found = self.read(self.known().as_ref(), mark)?;
         if found.whole == 0 || durability == Durability::None {
             return Ok(Synced::Lines(found.lines));
         }
@@ -106,8 +106,9 @@ impl Ledger {
     pub(super) fn append(&self, line: &str, at: usize, durability: Durability) -> Result<bool> {
         self.log.write_unsynced_anew(durability)?;
         // If the file is cached, only its last line is read.
-        let known = KnownLedger::of(self.log.path());
-        let found = self.read(known.map(|known| known.mark()).as_ref())?;
+        let known = self.known();
+        let last = known.as_ref().map(KnownLedger::mark);
+        let found = self.read(known.as_ref(), last.as_ref())?;
         if found.lines.before + found.lines.lines.len() != at {
             return Ok(false);
         }
@@ -120,9 +121,9 @@ impl Ledger {
         if is_torn || !fsio::look(self.log.path())?.is_some_and(|found| fsio::ends_synced(&found)) {
             self.log.append(b"", durability)?;
         }
-        if !self.marker.is_there()? {
-            let like = Some(self.marker.target());
-            fsio::append(self.marker.path(), b"", durability, like)?;
+        if !self.placeholder.is_there()? {
+            let like = Some(self.placeholder.target());
+            fsio::append(self.placeholder.path(), b"", durability, like)?;
         }
         let line = format!("{line}\n");
         match self.log.append(line.as_bytes(), durability) {
@@ -147,38 +148,47 @@ impl Ledger {
         }
     }
 
-    fn read(&self, mark: Option<&LedgerMark>) -> Result<Read> {
-        if let Some(read) = self.read_known(mark)? {
+    /// The cache entry of the file.
+    fn known(&self) -> Option<KnownLedger> {
+        KnownLedger::of(self.log.path())
+    }
+
+    /// The lines after a mark; `known` is the cache entry of the file.
+    fn read(&self, known: Option<&KnownLedger>, mark: Option<&LedgerMark>) -> Result<Read> {
+        if let Some(read) = self.read_known(known, mark)? {
             return Ok(read);
         }
-        let mut was_marked = false;
+        let mut is_second_look = false;
         loop {
-            // If there is a marker, the file existed before.
-            let is_marked = self.marker.is_there()?;
+            // If there is a placeholder, the file existed before.
+            let has_placeholder = self.placeholder.is_there()?;
             if let Some(found) = self.log.file.read(u64::MAX)? {
-                return self.read_whole(&found.bytes, found.stamp, mark);
+                return self.read_whole(&found.bytes, found.stamp, known, mark);
             }
             KnownLedger::forget(self.log.path());
             match self.log.bytes()? {
                 Some(bytes) => return self.read_unknown(&bytes),
-                None if !is_marked => return self.read_unknown(b""),
-                None if was_marked => return Err(self.elsewhere()),
+                None if !has_placeholder => return self.read_unknown(b""),
+                None if is_second_look => return Err(self.elsewhere()),
                 // The file may just be about to get its name, or may have been forgotten; look again.
-                None => was_marked = true,
+                None => is_second_look = true,
             }
         }
     }
 
     /// The lines after a mark, of a file that is exactly as this process last saw it. It reads the last line, and the
     /// known lines after the mark.
-    fn read_known(&self, mark: Option<&LedgerMark>) -> Result<Option<Read>> {
-        let path = self.log.path();
-        let Some(known) = KnownLedger::of(path).filter(|known| known.lines > 0) else {
+    fn read_known(
+        &self,
+        known: Option<&KnownLedger>,
+        mark: Option<&LedgerMark>,
+    ) -> Result<Option<Read>> {
+        let Some(known) = known.filter(|known| known.lines > 0) else {
             return Ok(None);
         };
         let (before, at) = known.before(mark);
         let from = at.min(known.last);
-        let bytes = fsio::read_part(path, from..known.whole, &known.stamp)?;
+        let bytes = fsio::read_part(self.log.path(), from..known.whole, &known.stamp)?;
         let line = usize::try_from(known.last - from).unwrap_or(usize::MAX);
         let is_known = |bytes: &Vec<u8>| {
             let last = bytes.get(line..);
@@ -193,7 +203,7 @@ impl Ledger {
             lines: LedgerLines::new(before, lines.0, Some(known.mark())),
             whole: known.whole,
             bytes: known.stamp.size(),
-            known: Some(known),
+            known: Some(known.clone()),
         }))
     }
 
@@ -203,11 +213,11 @@ impl Ledger {
         &self,
         bytes: &[u8],
         stamp: FileStamp,
+        before: Option<&KnownLedger>,
         mark: Option<&LedgerMark>,
     ) -> Result<Read> {
-        let path = self.log.path();
-        let before = KnownLedger::of(path).filter(|known| known.is_beginning_of(bytes));
-        let known = before.as_ref().map(|known| known.before(mark));
+        let before = before.filter(|known| known.is_beginning_of(bytes));
+        let known = before.map(|known| known.before(mark));
         let (count, from) = known.unwrap_or_default();
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let (lines, behind) = self.lines_of(bytes.get(from..).unwrap_or_default(), count)?;
@@ -216,7 +226,7 @@ impl Ledger {
         if let Some(before) = before {
             known = known.named(before);
         }
-        known.clone().remember(path);
+        known.clone().remember(self.log.path());
         Ok(Read {
             lines: LedgerLines::new(count, lines, Some(known.mark())),
             whole: whole as u64,
@@ -266,10 +276,10 @@ impl Ledger {
     }
 
     fn elsewhere(&self) -> Error {
-        let (log, marker) = (self.log.path().display(), self.marker.path().display());
+        let [log, placeholder] = [self.log.path(), self.placeholder.path()].map(Path::display);
         let detail = format!(
             "its ledger is not here (git does not take it along), so it is unknown which effects were begun or done; bring {log} \
-             from the machine where its agent worked, or, where none of them can be repeated, remove {marker}"
+             from the machine where its agent worked, or, where none of them can be repeated, remove {placeholder}"
         );
         Error::new(ErrorKind::Unreadable { detail })
     }

@@ -29,7 +29,7 @@ use chrono::{DateTime, Utc};
 use checkpoint_file::CheckpointFile;
 use dropped_log::DroppedLog;
 pub(super) use durable_file::DurableFile;
-pub(crate) use ledger::{file_name as ledger_name, mark_name as ledger_mark};
+pub(crate) use ledger::{file_name as ledger_name, placeholder_name as ledger_placeholder};
 pub use options::FileOptions;
 pub(crate) use own_file::folders::{
     CLAIMS as CLAIMS_FOLDER, DROPPED_LOG as DROPPED_LOG_FOLDER, LEDGER as LEDGER_FOLDER,

@@ -4,13 +4,12 @@ use agent_checkpoint::ledger::{
     ApprovalRecord, ApprovalStatus, EffectRecord, EffectStatus, Proofs, ProvenItem, Receipt,
 };
 use agent_checkpoint::quoted;
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
 use crate::address::Target;
 use crate::global::Global;
 use crate::named::shell_word;
-use crate::output::{Outcome, one_line};
+use crate::output::{Outcome, one_line, stamp};
 
 /// The effects in doubt.
 pub(crate) fn in_doubt(effects: &[EffectRecord]) -> impl Iterator<Item = &EffectRecord> {
@@ -29,7 +28,7 @@ pub(crate) fn effect(effect: &EffectRecord) -> String {
         EffectStatus::InProgress => "in progress".to_owned(),
         _ => "in doubt".to_owned(),
     };
-    let since = effect.since.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let since = stamp(effect.since);
     format!("{status:<12} {since}  {}  ({})", effect.id, effect.by)
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn doubt(effect: &EffectRecord, target: &Target) -> String {
          --done={id} --round {round}` or `ckpt effects {words} --not-done={id} --round {round}`",
         effect.id,
         effect.by,
-        effect.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+        stamp(effect.since),
         how.unwrap_or_default(),
     )
 }
@@ -111,10 +110,6 @@ pub(crate) fn approval(record: &ApprovalRecord) -> String {
 fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines.join("\\n")
-}
-
-fn stamp(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// Adds the pending approvals to the output, with the commands that decide them.

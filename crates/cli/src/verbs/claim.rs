@@ -7,7 +7,6 @@ use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::formats::agent_session::same_agent;
 use agent_checkpoint::store::Stored;
 use agent_checkpoint::{Claim, ClaimRequest, Error, Fence, ProcessId, RuleContext};
-use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::effects;
@@ -17,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::{Global, Origin, variable};
 use crate::named::shell_word;
-use crate::output::{Outcome, harmless};
+use crate::output::{Outcome, harmless, stamp};
 use crate::settings::environment;
 
 /// How a task is claimed.
@@ -124,7 +123,7 @@ fn claim(file: Option<&Path>, how: &How, global: &Global) -> Result<Outcome, Fai
                 "claimed for"
             },
             claim.owner,
-            time(claim),
+            stamp(claim.expires),
             match how.export {
                 true => "",
                 false => "; pass the fence with --fence in every change",
@@ -318,17 +317,16 @@ fn shown(claim: Option<&Claim>, global: &Global) -> String {
     };
     let (owner, fence) = (harmless(&claim.owner), claim.fence);
     if claim.stands(global.now()) {
-        format!("claimed by {owner} until {}, fence {fence}", time(claim))
+        format!(
+            "claimed by {owner} until {}, fence {fence}",
+            stamp(claim.expires)
+        )
     } else if claim.released {
         format!("free; last held by {owner}, who released it")
     } else {
         format!(
             "free; last held by {owner}, whose claim expired at {}",
-            time(claim)
+            stamp(claim.expires)
         )
     }
-}
-
-fn time(claim: &Claim) -> String {
-    claim.expires.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

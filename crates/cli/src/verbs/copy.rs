@@ -8,7 +8,6 @@ use agent_checkpoint::store::{
     BuilderStateStore, CheckpointStore, CopyOptions, EntryId, FileStore, Query, Stored, copy,
 };
 use agent_checkpoint::{Error, ErrorKind, FixedClock, Key};
-use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::busy::Busy;
@@ -18,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::Global;
 use crate::named::{real, shell_word};
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 use crate::read;
 use crate::report::count;
 
@@ -206,7 +205,7 @@ fn refused(
         ErrorKind::Claimed { owner, until } => Some(format!(
             "{from_here}: claimed by {owner} until {}, and not copied; copy it once its owner is done, or copy its \
              present state with --include-claimed: its owner continues here",
-            until.to_rfc3339_opts(SecondsFormat::Secs, true)
+            stamp(*until)
         )),
         ErrorKind::Corrupt(corrupt) => Some(format!(
             "{from_here}: corrupt: {corrupt}; recover it with `ckpt recover {}`, and copy it again",

@@ -14,7 +14,6 @@ use agent_checkpoint::fleet::{self, Fleet, Row, RowState};
 use agent_checkpoint::formats::{Format, Formats, SourceFiles};
 use agent_checkpoint::json::Code;
 use agent_checkpoint::resume::ResumeDecision;
-use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::effects;
@@ -26,7 +25,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::Global;
 use crate::named::{Named, shell_word};
-use crate::output::{Outcome, one_line};
+use crate::output::{Outcome, one_line, stamp};
 use crate::read;
 use crate::report::ledger::in_doubt;
 use crate::report::{count, violation};
@@ -237,7 +236,7 @@ impl Doctor<'_> {
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            let now = now.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let now = stamp(now);
             let option = if is_of_clock {
                 format!(" --now {now}")
             } else {
@@ -528,7 +527,8 @@ fn no_locks(file: &Path) -> Option<std::io::Error> {
 ///
 /// A save creates its temporary file under the lock of its checkpoint, with a name that is never used again. So once each
 /// lock was free for a moment, no file that was there before belongs to a running save, even if that save was suspended
-/// for an hour or the clock was changed.
+/// for an hour or the clock was changed. Only a `.gitignore` is written before there is a lock; a writer whose temporary
+/// file was removed creates another one.
 fn held_lock(own: &Path, timeout: Duration) -> Option<PathBuf> {
     let until = Instant::now() + timeout;
     let is_held = |lock: &PathBuf| {

@@ -5,7 +5,6 @@ use std::path::Path;
 use agent_checkpoint::Expect;
 use agent_checkpoint::fleet::{Expired, Expiry, Fleet, Retention, RowState};
 use agent_checkpoint::store::DeleteOptions;
-use chrono::SecondsFormat;
 use serde::Serialize;
 
 use super::scan::{self, Opened};
@@ -14,7 +13,7 @@ use crate::args::Old;
 use crate::backend::Access;
 use crate::failure::Failure;
 use crate::global::Global;
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 use crate::report::count;
 
 #[derive(Serialize)]
@@ -127,7 +126,7 @@ pub(super) fn run(
             place: expired.row.place.to_string(),
             task: expired.row.task.clone(),
             why: expired.why,
-            updated_at: time(&expired),
+            updated_at: stamp(expired.updated_at),
             forgotten: is_gone,
         });
     }
@@ -170,11 +169,5 @@ fn why(expired: &Expired<'_>) -> String {
         (Expiry::Ended, _) => "complete".to_owned(),
         _ => "not complete".to_owned(),
     };
-    format!("{why}, last changed {}", time(expired))
-}
-
-fn time(expired: &Expired<'_>) -> String {
-    expired
-        .updated_at
-        .to_rfc3339_opts(SecondsFormat::Secs, true)
+    format!("{why}, last changed {}", stamp(expired.updated_at))
 }

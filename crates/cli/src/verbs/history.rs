@@ -5,13 +5,13 @@ use std::path::Path;
 use agent_checkpoint::CheckpointStoreExt;
 use agent_checkpoint::store::{EntryId, HistoryEntry, Keep};
 use agent_checkpoint::{Error, ErrorKind, Timestamp};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use crate::address::Target;
 use crate::failure::Failure;
 use crate::global::Global;
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 use crate::report::{Style, age, count, lines};
 
 #[derive(Serialize)]
@@ -178,7 +178,7 @@ fn row(entry: &HistoryEntry) -> Row {
             .as_ref()
             .err()
             .map(|corrupt| corrupt.code.to_string()),
-        saved: saved.map(|saved| saved.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        saved: saved.map(stamp),
         bytes: entry.bytes,
         pinned: entry.pinned,
         tasks_since: entry.tasks_since,

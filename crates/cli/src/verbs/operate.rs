@@ -9,7 +9,7 @@ use agent_checkpoint::{
     ContextLevel, ContextUse, Error, ErrorKind, Handoff, Operation, OperationContext, Report,
     ReportEffect, Reported, RuleContext, Status,
 };
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::address::Target;
 use crate::args;
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::Global;
 use crate::inputs;
-use crate::output::{Outcome, one_line};
+use crate::output::{Outcome, one_line, stamp};
 use crate::report::{plan, saved};
 use crate::reported;
 
@@ -554,10 +554,6 @@ fn words(operation: &Operation, after: &Handoff) -> String {
         Operation::Verify { activity, status } => format!("verified: {activity} is {status}"),
         other => other.name().to_owned(),
     }
-}
-
-fn stamp(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// The text for the time until which the task waits.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use agent_checkpoint::Operation;
 use agent_checkpoint::ledger::{
-    OutputTail, Passing, Proof, ProofEnd, ProofRecord, ProofReport, ProofStatus, Proofs,
-    ProvenItem, Rerun,
+    Forwarding, OutputBuffer, OutputTail, Proof, ProofEnd, ProofRecord, ProofReport, ProofStatus,
+    Proofs, ProvenItem, Rerun,
 };
 use serde_json::json;
 
@@ -136,7 +136,7 @@ fn prove_all(
     let by = global.author();
     let checkpoints = target.any_checkpoints(global);
     let at = |error| target.error(error);
-    let mut run = |command| pass_on(command, global.json);
+    let mut run = |command| forward(command, global.json);
     let record = checkpoints
         .prove(&target.key, &by, of, proof, &global.root, &mut run)
         .map_err(at)?;
@@ -160,8 +160,8 @@ fn prove_all(
     Ok(record)
 }
 
-/// Runs the command of a proof and passes on its output as it comes: to standard error if standard output is JSON.
-fn pass_on(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail)> {
+/// Runs the command of a proof and forwards its output as it comes: to standard error if standard output is JSON.
+fn forward(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail)> {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -172,12 +172,12 @@ fn pass_on(mut command: Command, json: bool) -> io::Result<(ProofEnd, OutputTail
         _ => [Box::new(io::stdout()), Box::new(io::stderr())],
     };
     let [out, err] = to;
-    let kept = Arc::<Mutex<OutputTail>>::default();
-    let stdout = Passing::on(child.stdout.take(), out, &kept);
-    let stderr = Passing::on(child.stderr.take(), err, &kept);
+    let kept = Arc::<Mutex<OutputBuffer>>::default();
+    let stdout = Forwarding::on(child.stdout.take(), out, &kept);
+    let stderr = Forwarding::on(child.stderr.take(), err, &kept);
     let status = child.wait()?;
     drop(stdout.end());
-    Ok((status.into(), stderr.end()))
+    Ok((status.into(), stderr.end().finish()))
 }
 
 fn print(item: &ProvenItem, outcome: &mut Outcome) {
@@ -186,7 +186,7 @@ fn print(item: &ProvenItem, outcome: &mut Outcome) {
         return;
     };
     // A secret may span more lines than are shown.
-    let output = harmless(&proof.output.text());
+    let output = harmless(proof.output.text());
     let lines: Vec<&str> = output.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n    ");
     if !last.trim().is_empty() {

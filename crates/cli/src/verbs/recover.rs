@@ -10,7 +10,7 @@ use agent_checkpoint::formats::builder_state::{Slot, SlotPlace};
 use agent_checkpoint::json::{Corrupt, Document, LeftOut};
 use agent_checkpoint::store::{EntryId, RecoverOptions, Recovered, Recovery};
 use agent_checkpoint::{Error, ErrorKind, Revision, RuleContext};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::diff;
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::Global;
 use crate::named::newest_good;
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 use crate::read;
 
 #[derive(Serialize)]
@@ -153,7 +153,7 @@ pub(super) fn run(
         .flatten();
     let mut outcome = Outcome::new();
     let written = recovered.written.map(DateTime::<Utc>::from);
-    let written = written.map(|time| time.to_rfc3339_opts(SecondsFormat::Secs, true));
+    let written = written.map(stamp);
     let has_lost = lost.as_ref().is_some_and(|lost| !lost.is_empty());
     let is_part_lost = !recovered.left_out.is_empty();
     let pieces = recovered.left_out.iter();
@@ -249,11 +249,15 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// An error with further advice: states that no recovery uses are still in the history.
+/// An error with further advice: states that no recovery uses are still in the history, or there is nothing at all.
 fn with_advice(error: Error, target: &Target) -> Failure {
     let is_hopeless = matches!(error.kind(), ErrorKind::NotRecoverable { .. });
     let mut failure = target.error(error);
     let entries = target.store().states(&target.key).unwrap_or_default();
+    if is_hopeless && entries.is_empty() && matches!(target.store().load(&target.key), Ok(None)) {
+        let advice = "; check the place and --key, or begin with `ckpt start`";
+        failure.message.push_str(advice);
+    }
     let has_states = entries.iter().any(|entry| !entry.is_current());
     if is_hopeless && has_states {
         failure

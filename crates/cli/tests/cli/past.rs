@@ -408,6 +408,11 @@ fn a_recovery_of_nothing_says_where_to_look() {
             "{run:?}"
         );
     }
+    // The name of a damaged file is not that advice.
+    let damaged = "there is nothing here/t.json";
+    project.write(damaged, "{");
+    let run = project.expect(3, &["recover", damaged, "--format", "task"]);
+    assert!(!run.error().contains("check the place"), "{run:?}");
 }
 
 /// The broken rule: an ended task came back in place of the task after it, without a word.

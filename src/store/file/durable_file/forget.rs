@@ -14,7 +14,7 @@ use crate::store::file::own_file::{self, folders, path_beside};
 const FOLDERS: [&str; 3] = [folders::HISTORY, folders::PINNED, folders::QUARANTINE];
 
 /// The folders in which we keep data of a file in a file of its own, and how those names end. The record of claims is
-/// not among them, because it keeps the fence; neither is the marker of the ledger, which is removed first.
+/// not among them, because it keeps the fence; neither is the placeholder of the ledger, which is removed first.
 const FILES: [(&str, &str); 10] = [
     (folders::LEDGER, ".jsonl"),
     (folders::LEDGER, ".unsynced.jsonl"),
@@ -74,14 +74,14 @@ impl DurableFile<'_> {
             check(self.read(&target)?.as_ref().map(|(stored, _)| stored))?;
         }
         let mut gone = 0;
-        // Remove the marker first, and durably, even if another process removed it: a marker without a ledger
+        // Remove the placeholder first, and durably, even if another process removed it: a placeholder without a ledger
         // would mean that the ledger is on another machine.
-        let marker = path_beside(&target, folders::DROPPED_LOG, ".ledger");
-        if look(&marker)?.is_some() {
-            fsio::remove(&marker, Durability::None)?;
+        let placeholder = path_beside(&target, folders::DROPPED_LOG, ".ledger");
+        if look(&placeholder)?.is_some() {
+            fsio::remove(&placeholder, Durability::None)?;
             gone += 1;
         }
-        self.ensure_absence_synced(&marker)?;
+        self.ensure_absence_synced(&placeholder)?;
         for kind in FOLDERS {
             let inside = path_beside(&target, kind, "");
             self.options.recent.take(&inside);

@@ -8,7 +8,7 @@ use super::DurableFile;
 use crate::checkpoint::{Error, ErrorKind, Result};
 use crate::event;
 use crate::fsio::{
-    self, Durability, FileError, FileStamp, InPlace, Lock, Present, Replace, look, parent_of,
+    self, Durability, FileError, FileStamp, InPlace, Lock, Present, look, parent_of,
 };
 use crate::store::file::layout;
 use crate::store::file::own_file::{self, SWEPT, folders, path_beside};
@@ -194,14 +194,13 @@ fn is_recent(swept: Option<SystemTime>) -> bool {
 /// in a folder that the store created; elsewhere the owner of the folder decides what is ignored.
 fn ignore_temporary_files(folder: &Path) -> Result<()> {
     let text = format!("{}*{}\n", fsio::TEMP_PREFIX, fsio::TEMP_SUFFIX);
-    let written = Replace::new(&folder.join(".gitignore"), Present::Absent)
-        .durability(Durability::None)
-        .write(text.as_bytes());
-    match written {
-        // Another process was faster; its file stays.
-        Ok(_) | Err(FileError::Changed { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let path = folder.join(".gitignore");
+    Ok(fsio::write_gitignore(
+        &path,
+        Present::Absent,
+        Durability::None,
+        &text,
+    )?)
 }
 
 /// Whether two paths lead to the same file.

@@ -11,9 +11,8 @@ use std::sync::{Arc, Mutex};
 use agent_checkpoint::ErrorKind;
 use agent_checkpoint::ledger::{
     Approval, ApprovalRecord, Effect, EffectDecision, EffectGuard, EffectRecord, EffectStatus,
-    Ledger, Passing, Receipt, Settlement,
+    Forwarding, Ledger, Receipt, Settlement,
 };
-use chrono::SecondsFormat;
 
 use output::{Kept, Output};
 pub(crate) use waiting::wait_and_run;
@@ -24,7 +23,7 @@ use crate::args::Once;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global::Global;
-use crate::output::Outcome;
+use crate::output::{Outcome, stamp};
 use crate::report::ledger::doubt;
 
 pub(super) fn run(once: &Once, global: &Global) -> Outcome {
@@ -157,8 +156,8 @@ impl Once {
             }
         };
         let [out, err] = [Arc::<Mutex<Kept>>::default(), Arc::default()];
-        let stdout = Passing::on(running.child.stdout.take(), io::stdout(), &out);
-        let stderr = Passing::on(running.child.stderr.take(), io::stderr(), &err);
+        let stdout = Forwarding::on(running.child.stdout.take(), io::stdout(), &out);
+        let stderr = Forwarding::on(running.child.stderr.take(), io::stderr(), &err);
         let status = running.child.wait();
         if let Some(why) = running.failure() {
             guard.not_done().map_err(|error| target.error(error))?;
@@ -224,7 +223,7 @@ impl Once {
             "nothing was run: {} took place at {} by {} with exit code {}, and this is its output; what is to be done once \
              more has another ID",
             self.id,
-            record.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+            stamp(record.since),
             record.by,
             output.code
         ));
@@ -256,7 +255,7 @@ fn in_progress(record: &EffectRecord) -> String {
         "{} is at {} since {}{}",
         record.by,
         record.id,
-        record.since.to_rfc3339_opts(SecondsFormat::Secs, true),
+        stamp(record.since),
         process.unwrap_or_default()
     )
 }

@@ -1,10 +1,8 @@
 //! The output of a command, kept for the next time.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
-
-use agent_checkpoint::ledger::Keep;
 
 /// How many bytes of each stream are kept.
 const MOST: usize = 24 * 1024;
@@ -61,12 +59,17 @@ pub(super) struct Kept {
     all: u64,
 }
 
-impl Keep for Kept {
-    fn keep(&mut self, bytes: &[u8]) {
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MOST - self.bytes.len();
         self.bytes
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.all += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -126,7 +129,9 @@ mod tests {
         ];
         for written in long.iter().map(Vec::as_slice).chain(short) {
             let mut kept = Kept::default();
-            written.chunks(1000).for_each(|piece| kept.keep(piece));
+            for piece in written.chunks(1000) {
+                kept.write_all(piece).unwrap();
+            }
             let output = Output::new(3, &kept, &kept);
             let json = serde_json::to_string(&output).unwrap();
             assert!(json.len() <= MOST_JSON);

@@ -6,7 +6,7 @@ use agent_checkpoint::Timestamp;
 use agent_checkpoint::fleet::{Fleet, Place, Row, RowState, SkipReason};
 use agent_checkpoint::ledger::Waiting;
 use agent_checkpoint::resume::{ResumeDecision, ResumeReason};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -16,6 +16,7 @@ use super::shown::Shown;
 use super::style;
 use super::timeline::{Entry, Kind, Task, Time, grounds};
 use crate::failure::Failure;
+use crate::output::stamp;
 use crate::report::ledger;
 use crate::verbs::effects::said_by_ledger;
 use crate::verbs::status::tables::{age, is_poisoned, progress, span, summary};
@@ -130,7 +131,7 @@ impl Stamp {
         Stamp {
             full: at.format("%-d %B %Y, %H:%M UTC").to_string(),
             short: at.format("%H:%M").to_string(),
-            machine: at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            machine: stamp(at),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The output of a command, passed on as it arrives and partly recorded.
+//! The output of a command, forwarded as it arrives and partly recorded.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -6,39 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::OutputTail;
-
 /// How long to wait for the rest of the output once the command has ended. Its background processes may keep the output
 /// open forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The recorded part of a stream.
-pub trait Keep: Clone + Send + 'static {
-    /// Adds these bytes, as far as it needs them.
-    fn keep(&mut self, bytes: &[u8]);
-}
-
-impl Keep for OutputTail {
-    fn keep(&mut self, bytes: &[u8]) {
-        self.add(bytes);
-    }
-}
-
-/// A stream of a command that is being passed on, for callers that run the command of a
-/// [proof](crate::recorder::Recorder::prove_by) themselves.
+/// A stream of a command that is being forwarded, for callers that run the command of a
+/// [proof](crate::recorder::Recorder::prove_by) themselves. `K` takes the part of it that is recorded, such as an
+/// [`OutputBuffer`](super::OutputBuffer).
 #[derive(Debug)]
-pub struct Passing<K> {
+pub struct Forwarding<K> {
     kept: Arc<Mutex<K>>,
     ended: Receiver<()>,
 }
 
-impl<K: Keep> Passing<K> {
-    /// Passes on a stream in a separate thread. Several streams may share a record.
+impl<K: Write + Clone + Send + 'static> Forwarding<K> {
+    /// Forwards a stream in a separate thread. Several streams may share a record.
     pub fn on(
         from: Option<impl Read + Send + 'static>,
         mut to: impl Write + Send + 'static,
         kept: &Arc<Mutex<K>>,
-    ) -> Passing<K> {
+    ) -> Forwarding<K> {
         let (sender, ended) = sync_channel(1);
         let all = Arc::clone(kept);
         thread::spawn(move || {
@@ -53,13 +40,12 @@ impl<K: Keep> Passing<K> {
                 };
                 // If the reader is gone, the command continues without it.
                 let _ = to.write_all(read).and_then(|()| to.flush());
-                all.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .keep(read);
+                let mut kept = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = kept.write_all(read);
             }
             let _nobody_waits = sender.send(());
         });
-        Passing {
+        Forwarding {
             kept: Arc::clone(kept),
             ended,
         }
