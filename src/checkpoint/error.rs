@@ -230,8 +230,7 @@ pub enum ErrorKind {
         /// Why, and the next step.
         detail: String,
     },
-    /// The new document is in place, but may not survive a loss of power. For a line of a ledger: it was removed again,
-    /// but may come back in a loss of power.
+    /// The new document is in place, but may not survive a loss of power.
     #[error("saved, but it may not survive a loss of power")]
     NotDurable,
     /// The file system returned an error, or the path is not a regular file that can be read and replaced. The

@@ -48,6 +48,17 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The file of the checkpoint that an archive of this name belongs to.
+    pub(crate) fn file_of_archive(&self, name: &str) -> Option<String> {
+        let ends = name.char_indices().rev().map(|(end, _)| end);
+        let stem = ends.map(|end| &name[..end]);
+        let mut stems = stem.filter(|stem| !stem.is_empty());
+        let stem = stems.find(|stem| self.is_archive_of(name, stem))?;
+        Some(format!("{stem}{}", file_name::EXTENSION))
+    }
+}
+
 /// The role of a file in a folder of checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

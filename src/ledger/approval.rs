@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::approval_record::{ApprovalRecord, ApprovalStatus, digest_begins};
-use super::identity::{checked, digest};
+use super::identity::{check_numbers, checked, digest};
 use super::line::Line;
 use super::record::Entries;
 use super::{EffectStatus, Ledger, TRIES};
@@ -79,6 +79,7 @@ impl Approval {
     pub fn new(id: impl Into<String>, action: &(impl Serialize + ?Sized)) -> Result<Approval> {
         let action = serde_json::to_value(action)
             .map_err(|error| Error::edit(format!("the action is no JSON: {error}")))?;
+        check_numbers("the action", &action)?;
         let text = match &action {
             Value::String(text) => text.clone(),
             other => other.to_string(),

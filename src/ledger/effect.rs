@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Approval;
-use super::identity::{checked, short_digest};
+use super::identity::{check_numbers, checked, short_digest};
 use crate::checkpoint::{Error, Result};
 
 /// An action of a task outside of its checkpoint that must not happen twice: a mail, a payment, a deployment.
@@ -39,11 +39,13 @@ impl Effect {
     ///
     /// # Errors
     ///
-    /// Those of [`with_id`](Effect::with_id), and the code `edit` for arguments that are not JSON.
+    /// Those of [`with_id`](Effect::with_id), [`ErrorKind::Refused`](crate::ErrorKind::Refused) for a number beyond 64 bits
+    /// or a fraction of 2^53 and more, and the code `edit` for arguments that are not JSON.
     pub fn new(name: &str, arguments: &(impl Serialize + ?Sized)) -> Result<Effect> {
         let arguments = serde_json::to_value(arguments).map_err(|error| {
             Error::edit(format!("the arguments of an effect are no JSON: {error}"))
         })?;
+        check_numbers("an argument of an effect", &arguments)?;
         Effect::with_id(format!("{name} {}", short_digest(&arguments)))
     }
 
@@ -51,8 +53,8 @@ impl Effect {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, longer than 256 bytes, or contains a
-    /// control character or another that [`visible`](crate::visible) escapes.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an id that is blank, begins or ends with white space, is longer
+    /// than 256 bytes, or contains a control character or another that [`visible`](crate::visible) escapes.
     pub fn with_id(id: impl Into<String>) -> Result<Effect> {
         Ok(Effect {
             id: checked("the id of an effect", id.into())?,

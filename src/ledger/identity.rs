@@ -11,6 +11,7 @@ const MOST: usize = 256;
 pub(super) fn checked(what: &str, id: String) -> Result<String> {
     let problem = match &*id {
         id if crate::is_blank(id) => "is blank",
+        id if id.trim() != id => "begins or ends with white space",
         id if id.len() > MOST => "is longer than 256 bytes",
         id if id.chars().any(char::is_control) || crate::visible(id) != id => {
             "has a letter in it that hides or acts"
@@ -18,6 +19,27 @@ pub(super) fn checked(what: &str, id: String) -> Result<String> {
         _ => return Ok(id),
     };
     Err(Error::refused(format!("{what} {problem}")))
+}
+
+/// Checks a value by which an effect or an action is known. JSON numbers of that size are rounded as they are read, so two
+/// of them may be the same, and a person would approve another than is done.
+pub(super) fn check_numbers(what: &str, value: &Value) -> Result<()> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Array(elements) => elements.iter().try_for_each(|one| check_numbers(what, one)),
+        Value::Object(members) => members
+            .values()
+            .try_for_each(|one| check_numbers(what, one)),
+        Value::Number(number) if !number.is_i64() && !number.is_u64() => {
+            match number.as_f64().is_none_or(|rounded| rounded.abs() >= EXACT) {
+                true => Err(Error::refused(format!(
+                    "{what} has the number {number}, which may have been rounded; give it as a text"
+                ))),
+                false => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The SHA-256 digest of a value, independent of the order of the members of its objects.

@@ -223,6 +223,16 @@ impl Ledger {
         &self.key
     }
 
+    /// Whether the ledger ended with an archive of its complete task, and has no line since. An earlier state that is then
+    /// restored begins without what the task did outside.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`state`](Ledger::state).
+    pub fn has_ended(&self) -> Result<bool> {
+        Ok(self.read()?.has_ended)
+    }
+
     /// The contents of the ledger.
     ///
     /// # Errors

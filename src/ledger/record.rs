@@ -215,6 +215,8 @@ pub(super) struct Entries {
     pub(super) begins_task: bool,
     /// How many tasks ended before.
     ended: usize,
+    /// Whether nothing was added since the last of them ended.
+    pub(super) has_ended: bool,
     /// The index of each effect by its id.
     places: HashMap<String, usize>,
     /// The covered files to which a later line may refer.
@@ -277,6 +279,7 @@ impl Entries {
 
     fn add(&mut self, line: Line) -> Result<()> {
         self.ending = None;
+        self.has_ended = line.is == Line::ENDED;
         let is_own = line.task == self.task;
         if line.begins_task {
             self.end_task(is_own);
@@ -375,6 +378,21 @@ impl Entries {
             (Line::LEFT, _) => EffectStatus::InDoubt,
             (is, _) => return Err(unknown(is)),
         };
+        if found.is_none() && self.ended == 0 && matches!(status, EffectStatus::Done { .. }) {
+            // The line of its beginning is gone, which only a hand can do. It took place all the same.
+            self.places.insert(id.clone(), effects.len());
+            effects.push(EffectRecord {
+                id,
+                status,
+                since: line.at,
+                by: line.by,
+                how_to_check: None,
+                round: name,
+                process: None,
+                performer: Performer::default(),
+            });
+            return Ok(());
+        }
         // A line about an earlier round does not change a later one, and a done effect stays done.
         let Some(effect) = found.filter(|effect| effect.round == name) else {
             return Ok(());

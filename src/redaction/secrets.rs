@@ -79,6 +79,12 @@ mod tests {
             ".",
             long,
         ]);
+        let block = made(&[
+            "-----BEGIN PGP PRIVATE",
+            " KEY BLOCK-----\n",
+            long,
+            "\n-----END PGP PRIVATE KEY BLOCK-----",
+        ]);
         let key = made(&[
             "-----BEGIN RSA PRIV",
             "ATE KEY-----\nMIIE\n-----END RSA PRIV",
@@ -147,6 +153,7 @@ mod tests {
             (made(&["abc8", "Q~", &ALNUM[..34]]), "azure-client-secret"),
             (made(&["1234567890", ":A", &ALNUM[..34]]), "telegram-token"),
             (jwt, "jwt"),
+            (block, "private-key"),
             (key, "private-key"),
         ] {
             assert_eq!(

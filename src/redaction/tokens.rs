@@ -423,15 +423,14 @@ fn is_random(token: &[u8], least_numbers: usize) -> bool {
 
 /// A block with a private key, from its first line to its last, or to the end of a text that was cut.
 pub(super) fn private_key(text: &str) -> Option<Secret> {
-    const END: &str = "PRIVATE KEY-----";
+    const ENDS: [&str; 2] = ["PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"];
     let rest = text.strip_prefix("-----BEGIN ")?;
     let head = rest.find("-----")? + 5;
-    if !rest.get(..head)?.ends_with(END) {
-        return None;
-    }
+    let first = rest.get(..head)?;
+    let end_line = ENDS.into_iter().find(|end| first.ends_with(end))?;
     let body = rest.get(head..)?;
-    let length = match body.find(END) {
-        Some(end) => end + END.len(),
+    let length = match body.find(end_line) {
+        Some(end) => end + end_line.len(),
         None => body.len(),
     };
     Some(Secret::new(11 + head + length, "private-key"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agent_checkpoint::formats::builder_state::Slot;
 use agent_checkpoint::formats::{Formats, Given};
 use agent_checkpoint::{Fence, Timestamp, is_blank};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
 
 /// The options that every verb takes, before or after it.
 #[derive(Clone, Debug, clap::Args)]
@@ -162,7 +162,9 @@ pub(crate) fn worked(text: &str) -> Result<TimeDelta, String> {
 /// The time so long after `now`.
 pub(crate) fn after(span: Duration, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     let end = TimeDelta::from_std(span).ok();
+    // A later year is no RFC 3339.
     end.and_then(|span| now.checked_add_signed(span))
+        .filter(|end| end.year() <= 9999)
         .ok_or_else(|| "no calendar goes that far; give a shorter span".to_owned())
 }
 

@@ -46,6 +46,7 @@ impl Calls {
 
     fn begin_effect(&self, input: &inputs::Effect) -> Result<EffectState, Failed> {
         let task = self.owned(&input.key, input.fence)?;
+        task.require()?;
         let at = |error| Failed::from(task.error(error));
         let mut effect = Effect::with_id(&*input.id).map_err(at)?;
         if let Some(how) = &input.how_to_check {
@@ -145,6 +146,7 @@ impl Calls {
             }
             (Some(_), Some(fence)) => {
                 let task = self.owned(&input.key, fence)?;
+                task.require()?;
                 let claim = self.keep(&task, Fence::new(fence))?;
                 (task, claim)
             }

@@ -143,7 +143,11 @@ impl Ledger {
                 Ok(true)
             }
             // The line was removed again, but a power cut may bring it back.
-            Err(error) if error.is_of_a_sync() => Err(error.not_durable(self.log.path()).into()),
+            Err(error) if error.is_of_a_sync() => {
+                let why = "the line was removed again, but a loss of power may bring it back; read the ledger before you repeat it";
+                let unknown = Error::other("outcome-unknown", why);
+                Err(unknown.with_path(self.log.path()).with_source(error))
+            }
             Err(error) => Err(error.into()),
         }
     }

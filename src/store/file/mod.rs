@@ -206,6 +206,27 @@ impl FileStore {
         self.at(key, |file| file.beat(now, fence))
     }
 
+    /// The file of the task that this checkpoint is an archive of. Its ledger stayed there: what the agent did outside is
+    /// done, whichever file its checkpoint has.
+    fn of_archive(&self, key: &Key) -> Result<Option<PathBuf>> {
+        if let Place::Host { .. } = *self.place {
+            return Ok(None);
+        }
+        let (path, layout) = (self.path(key)?, self.layout());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if self.role(folder, &layout, &name) != FileRole::Archive {
+            return Ok(None);
+        }
+        let of = layout.file_of_archive(&name);
+        Ok(of.map(|of| path.with_file_name(of)))
+    }
+
+    /// The same store, with another file for this key.
+    fn in_file(&self, path: PathBuf, key: &Key) -> FileStore {
+        FileStore::of_file(&path, key.clone(), self.layout(), self.options.clone())
+    }
+
     /// Runs `work` on the checkpoint of a key.
     fn at<T>(&self, key: &Key, work: impl FnOnce(&CheckpointFile<'_>) -> Result<T>) -> Result<T> {
         let file = DurableFile::new(self.path(key)?, &self.options).named(key);
@@ -333,7 +354,12 @@ impl Beside for FileStore {
     }
 
     fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
-        self.at(key, |file| file.file.ledger_since(mark))
+        match self.of_archive(key)? {
+            Some(path) => self
+                .in_file(path, key)
+                .at(key, |file| file.file.ledger_since(mark)),
+            None => self.at(key, |file| file.file.ledger_since(mark)),
+        }
     }
 
     fn append_to_ledger(
@@ -343,6 +369,13 @@ impl Beside for FileStore {
         at: usize,
         fence: Option<Fence>,
     ) -> Result<bool> {
+        if let Some(path) = self.of_archive(key)? {
+            let name = path.file_name().unwrap_or_default().display();
+            let why = format!(
+                "this is an archive, whose ledger is that of {name}; nothing is added to it here: go on with the task there"
+            );
+            return Err(Error::refused(why).with_path(self.path(key)?));
+        }
         self.at(key, |file| file.file.append_to_ledger(line, at, fence))
     }
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use agent_checkpoint::ledger::Approval;
 
-use super::values::id;
-use crate::global::span;
+use super::values::{id, lasting};
 
 /// A command to run once.
 #[derive(Debug, clap::Args)]
@@ -42,7 +41,7 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
     /// How long it can be decided and then used, such as 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = span, default_value = "24h")]
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting, default_value = "24h")]
     pub(crate) time: Duration,
 }
 

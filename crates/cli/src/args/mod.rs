@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::global::{Global, span, words};
-use values::claimed_for;
+use values::lasting;
 
 pub(crate) use fleet::{HtmlReport, Old, Scope, Status};
 pub(crate) use ledger::{Action, Ask, Decide, Once, Prove, Settle};
@@ -322,7 +322,7 @@ pub(crate) enum Verb {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// How long the claim lasts unless it is claimed again, such as `90s` or `2h`
-        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = claimed_for)]
+        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = lasting)]
         time_to_live: Duration,
         /// Take the task from an owner whose claim is still valid, because that owner is known to be dead
         #[arg(long)]

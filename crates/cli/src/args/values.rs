@@ -22,8 +22,8 @@ pub(super) fn used(text: &str) -> Result<ContextUse, String> {
     used.ok_or_else(|| "a part of the context is a fraction, such as 0.78 for 78 %".to_owned())
 }
 
-/// How long a claim lasts.
-pub(super) fn claimed_for(text: &str) -> Result<Duration, String> {
+/// How long a claim or an approval lasts.
+pub(super) fn lasting(text: &str) -> Result<Duration, String> {
     let span = some_span(text)?;
     after(span, Utc::now()).map(|_| span)
 }

@@ -46,6 +46,7 @@ pub(super) fn run(
         failure
     })?;
     let mut outcome = Outcome::new();
+    let nothing_was_there = saved.previous.is_none();
     if global.json {
         outcome.json(&Report {
             entry: entry.to_string(),
@@ -63,6 +64,12 @@ pub(super) fn run(
             None => "no checkpoint was there",
         };
         outcome.line(format!("restored {entry}; {before}"));
+    }
+    if nothing_was_there && target.ledger(global).has_ended().unwrap_or_default() {
+        outcome.warn(
+            "the task was archived as complete, and its ledger ended with it: what was done outside counts no more, so `ckpt \
+             once` would do it again",
+        );
     }
     Ok(outcome)
 }

@@ -13,7 +13,8 @@ use agent_checkpoint::ledger::{ApprovalRecord, Ledger};
 use agent_checkpoint::resume::{PromptOptions, Prompts, Rendered, Resume, ResumeDecision};
 use agent_checkpoint::store::CheckpointStore;
 use agent_checkpoint::{
-    Claim, Error, Fence, Handoff, Key, Operation, OperationContext, Report, Revision, RuleContext,
+    Claim, Error, ErrorKind, Fence, Handoff, Key, Operation, OperationContext, Report, Revision,
+    RuleContext,
 };
 use chrono::{DateTime, Utc};
 
@@ -350,6 +351,18 @@ impl Task {
         let stored = self.store().load(self.key());
         let stored = stored.map_err(|error| self.error(error))?;
         Ok(stored.map(|stored| stored.revision))
+    }
+
+    /// Refuses a key without a checkpoint: its task may have been archived.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it cannot be read.
+    pub fn require(&self) -> Result<(), Refused> {
+        match self.revision()? {
+            Some(_) => Ok(()),
+            None => Err(self.error(Error::new(ErrorKind::NotFound))),
+        }
     }
 
     /// The first checkpoint of a task, with this plan and these values for the format's own options, and its hand-off.

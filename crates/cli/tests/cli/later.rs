@@ -78,9 +78,25 @@ fn a_time_is_also_a_span_from_now() {
                         numbers with their units, such as 90s, 15m, 2h, 30days or 1h30m";
         assert!(told.err.contains(expected), "{told:?}");
     }
-    let far = ["rate-limit", "--until", "1000000years", "--store", "t.json"];
-    let told = project.expect(2, &far);
-    assert!(told.err.contains("give a shorter span"), "{told:?}");
+    // A later year than 9999 is no RFC 3339.
+    for far in [
+        ["rate-limit", "--until", "1000000years", "--store", "t.json"].as_slice(),
+        &["rate-limit", "--until", "8000years", "--store", "t.json"],
+        &["claim", "t.json", "--agent", "a", "--for", "8000years"],
+        &[
+            "ask",
+            "a",
+            "--action",
+            "b",
+            "--for",
+            "8000years",
+            "--store",
+            "t.json",
+        ],
+    ] {
+        let told = project.expect(2, far);
+        assert!(told.err.contains("give a shorter span"), "{told:?}");
+    }
     // Every option that takes a span reads it by the same rule.
     for words in [
         ["claim", "--agent=a", "--for=90"].as_slice(),

@@ -193,6 +193,72 @@ fn a_ledger_ends_when_the_task_is_archived_as_complete() {
 }
 
 #[test]
+fn an_archive_has_the_effects_of_its_task_and_begins_none() {
+    let project = Project::with("t.json", TASK);
+    project.expect(3, &once(&[], SEND));
+    project.expect(0, &["archive", "t.json", "--as", "crashed"]);
+    let names = fs::read_dir(project.path(".")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let archive = names.into_iter().find(|name| name.starts_with("t%"));
+    let archive = archive.unwrap();
+    let effects = project.expect(0, &["effects", &archive]).out;
+    assert!(effects.starts_with("done, exit 3 "), "{effects}");
+    let plan = project.ckpt(&["resume", &archive]);
+    assert!(plan.out.contains("mail"), "{plan:?}");
+    for id in ["mail", "another"] {
+        let again = ["once", id, "--store", &archive, "--", "sh", "-c", SEND];
+        let run = project.ckpt(&again);
+        assert!(
+            run.code == 3 || run.err.contains("whose ledger is that of t.json"),
+            "{run:?}"
+        );
+        assert_eq!(run.code == 3, id == "mail", "{run:?}");
+    }
+    let convert = [
+        "convert",
+        &*archive,
+        "--to",
+        "agent-session",
+        "--out",
+        "s.json",
+    ];
+    project.ckpt(&convert);
+    let effects = project.expect(0, &["effects", "s.json"]).out;
+    assert!(effects.contains("  mail  "), "{effects}");
+    assert_eq!(sent(&project), 1);
+}
+
+#[test]
+fn a_state_of_a_complete_task_is_restored_with_a_warning_that_its_effects_count_no_more() {
+    let project = Project::with("t.json", TASK);
+    project.expect(0, &["note", "half way", "--store", "t.json"]);
+    project.expect(3, &once(&[], SEND));
+    for (archived_as, warns) in [("aborted", false), ("complete", true)] {
+        project.expect(0, &["archive", "t.json", "--as", archived_as]);
+        let restored = project.expect(0, &["restore", "t.json", "--entry", "1"]);
+        let warning = "its ledger ended with it";
+        assert_eq!(restored.err.contains(warning), warns, "{restored:?}");
+    }
+}
+
+#[test]
+fn what_took_place_stays_done_if_the_line_of_its_beginning_was_removed() {
+    let project = Project::with("t.json", TASK);
+    project.expect(3, &once(&[], SEND));
+    let ledger = ".agent-checkpoint/ledger/t.json.jsonl";
+    let lines = project.read(ledger);
+    let (begun, done) = lines.split_once('\n').unwrap();
+    assert!(
+        begun.contains("\"begun\"") && done.contains("\"done\""),
+        "{lines}"
+    );
+    project.write(ledger, done);
+    let again = project.expect(3, &once(&[], SEND));
+    assert!(again.err.contains("nothing was run"), "{again:?}");
+    assert_eq!(sent(&project), 1);
+}
+
+#[test]
 fn a_converted_checkpoint_has_the_effects_of_its_task() {
     let project = Project::with("t.json", TASK);
     project.expect(3, &once(&[], SEND));

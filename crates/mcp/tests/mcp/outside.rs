@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use agent_checkpoint::formats::Archive;
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::ledger::{ApprovalDecision, Effect, EffectDecision, Ledger};
 use agent_checkpoint::store::{CheckpointStore, DeleteOptions, FileStore};
 use agent_checkpoint::{CheckpointStoreExt, ClaimRequest, Fence, Key};
+use chrono::Utc;
 use serde_json::{Value, json};
 
 use crate::client::{Client, place, text};
@@ -173,6 +175,41 @@ fn an_effect_of_a_task_that_was_forgotten_is_not_mistaken_for_that_of_the_next()
     client.done("effect", mail(fence, "done", json!({ "receipt": "sent" })));
     let already = client.done("effect", mail(fence, "begin", json!({})));
     assert_eq!(already["receipt"], "sent");
+}
+
+#[test]
+fn nothing_is_begun_or_asked_for_a_task_that_was_archived() {
+    let (_folder, store) = place();
+    let mut client = Client::of(&store);
+    let fence = client.begin("T-1", &["One"]);
+    client.done("effect", mail(fence, "begin", json!({})));
+    client.done("effect", mail(fence, "done", json!({ "receipt": "sent" })));
+    let options = DeleteOptions::new().with_fence(Some(Fence::new(fence)));
+    let (files, key) = (FileStore::open(&store), Key::new("T-1").unwrap());
+    let archive = files.archive(&key, Archive::Complete, Utc::now(), &options);
+    archive.unwrap();
+    let refused = client.refused("effect", mail(fence, "begin", json!({})));
+    assert!(refused.starts_with("not-found: "), "{refused}");
+    let ask = json!({ "key": "T-1", "fence": fence, "id": "pay", "action": "pay" });
+    let refused = client.refused("approval", ask);
+    assert!(refused.starts_with("not-found: "), "{refused}");
+}
+
+#[test]
+fn a_number_that_may_have_been_rounded_is_not_approved() {
+    let (_folder, store) = place();
+    let mut client = Client::of(&store);
+    let fence = client.begin("T-1", &["One"]);
+    let ask = |wei: Value| {
+        let action = json!({ "to": "ann", "wei": wei });
+        json!({ "key": "T-1", "fence": fence, "id": wei.to_string(), "action": action })
+    };
+    let wei = |digits: &str| serde_json::from_str::<Value>(digits).unwrap();
+    let refused = client.refused("approval", ask(wei("20000000000000000001")));
+    assert!(refused.contains("may have been rounded"), "{refused}");
+    for exact in ["9007199254740993", "0.5", "\"20000000000000000001\""] {
+        client.done("approval", ask(wei(exact)));
+    }
 }
 
 #[test]
