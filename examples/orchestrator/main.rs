@@ -28,7 +28,6 @@ use std::time::{Duration, Instant};
 use agent_checkpoint::fleet::{Fleet, FleetOptions, Row, Source};
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::liveness::Thresholds;
-use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::{Checkpoints, Key, Status};
 use chrono::{TimeDelta, Utc};
 
@@ -181,7 +180,7 @@ impl Orchestrator<'_> {
                 continue;
             }
             // Only the checkpoint is left of the worker before. This one call reads it and decides how to continue.
-            let (key, options) = (task.clone(), ResumeOptions::new(self.root));
+            let (key, options) = (task.clone(), tasks::resuming(self.root));
             let tasks = &self.tasks;
             let found = tasks.unblocked(move |tasks| tasks.load(&key)).await?;
             let prompt = match found {

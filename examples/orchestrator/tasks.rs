@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
+use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::store::{FileOptions, FileStore};
 use agent_checkpoint::{CheckpointStoreExt, Checkpoints, Key};
 
@@ -38,6 +39,11 @@ pub(super) fn in_project(root: &Path, name: &str) -> Checkpoints<TaskCheckpoint>
         .with_holder(name)
         .with_lock_timeout(PATIENCE);
     FileStore::with_options(root.join(CHECKPOINTS), options).checkpoints()
+}
+
+/// How a task is resumed. The orchestrator itself causes the failures, so no number of them says that the task cannot be done.
+pub(super) fn resuming(root: &Path) -> ResumeOptions {
+    ResumeOptions::new(root).with_most_attempts(usize::MAX)
 }
 
 /// The effect of a step: a file, which exists or not, however often the step was tried. A real effect would be a

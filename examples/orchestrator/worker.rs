@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use agent_checkpoint::formats::task::TaskCheckpoint;
 use agent_checkpoint::recorder::{AsyncRecorder, AsyncStep, Ran, RecorderOptions, RunError};
-use agent_checkpoint::resume::ResumeOptions;
 use agent_checkpoint::{Error, ErrorKind, Key, Precision, StepDone};
 
 use super::{Result, tasks};
@@ -49,7 +48,7 @@ async fn try_work(name: &str, task: &str, root: &Path) -> Worked {
         // This worker is quick: whole seconds would be too coarse to see whether it hangs.
         .with_precision(Precision::MILLISECONDS);
     let options = RecorderOptions::new(name)
-        .resuming_with(ResumeOptions::new(root))
+        .resuming_with(tasks::resuming(root))
         // The orchestrator decides who has a task; the worker before is dead or hangs.
         .taking_over();
     let mut before = None;
