@@ -41,7 +41,8 @@ pub(super) fn in_project(root: &Path, name: &str) -> Checkpoints<TaskCheckpoint>
     FileStore::with_options(root.join(CHECKPOINTS), options).checkpoints()
 }
 
-/// How a task is resumed. The orchestrator itself causes the failures, so no number of them says that the task cannot be done.
+/// How a task is resumed. The orchestrator itself causes the failures, so no number of them says that the task cannot
+/// be done.
 pub(super) fn resuming(root: &Path) -> ResumeOptions {
     ResumeOptions::new(root).with_most_attempts(usize::MAX)
 }

@@ -5,10 +5,8 @@ use chrono::{DateTime, Utc};
 use super::{Key, Result, file_name};
 use crate::json::Document;
 
-/// How a protocol names the files of a folder.
-/// If the protocol changes ids to make file names, a name is never turned back into an id; the id is then read
-/// from the content.
-/// read from the content.
+/// How a protocol names the files of a folder. If the protocol changes ids to make file names, a name is never turned back
+/// into an id; the id is then read from the content.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Layout {

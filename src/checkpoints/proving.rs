@@ -35,8 +35,8 @@ impl<C: Checkpoint> Checkpoints<C> {
     ///
     /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for an item that the task does not have, and if the
     /// task ended while the command ran; the code `input` for an input that is missing, outside the project or
-    /// unreadable, and `command` for a command that cannot be run; nothing is recorded in these cases. Those of [`proofs`](Checkpoints::proofs), and of
-    /// every write to the ledger.
+    /// unreadable, and `command` for a command that cannot be run; nothing is recorded in these cases. Those of
+    /// [`proofs`](Checkpoints::proofs), and of every write to the ledger.
     pub fn prove(
         &self,
         key: &Key,
