@@ -28,11 +28,22 @@ impl Layout {
     /// Whether a file of this name is an archive of the checkpoint with this stem.
     #[must_use]
     pub fn is_archive_of(&self, name: &str, stem: &str) -> bool {
-        let Some(name) = name.strip_suffix(file_name::EXTENSION) else {
-            return false;
-        };
+        self.archived_as(name, stem).is_some()
+    }
+
+    /// The file of the checkpoint that an archive of this name belongs to, and why it was archived.
+    pub(crate) fn of_archive(&self, name: &str) -> Option<(String, Archive)> {
+        let ends = name.char_indices().rev().map(|(end, _)| end);
+        let mut stems = ends.filter(|end| *end > 0).map(|end| &name[..end]);
+        let found = stems.find_map(|stem| Some((stem, self.archived_as(name, stem)?)));
+        found.map(|(stem, why)| (format!("{stem}{}", file_name::EXTENSION), why))
+    }
+
+    fn archived_as(&self, name: &str, stem: &str) -> Option<Archive> {
+        let name = name.strip_suffix(file_name::EXTENSION)?;
         let archives = [Archive::Crashed, Archive::Aborted, Archive::Complete];
-        archives.into_iter().any(|archive| {
+        archives.into_iter().find(|archive| {
+            let archive = *archive;
             let made = (self.archive_stem)(stem, archive, DateTime::UNIX_EPOCH);
             match made.strip_suffix('0') {
                 Some(before) => name.strip_prefix(before).is_some_and(is_unique_number),
@@ -43,17 +54,6 @@ impl Layout {
                 }),
             }
         })
-    }
-}
-
-impl Layout {
-    /// The file of the checkpoint that an archive of this name belongs to.
-    pub(crate) fn file_of_archive(&self, name: &str) -> Option<String> {
-        let ends = name.char_indices().rev().map(|(end, _)| end);
-        let stem = ends.map(|end| &name[..end]);
-        let mut stems = stem.filter(|stem| !stem.is_empty());
-        let stem = stems.find(|stem| self.is_archive_of(name, stem))?;
-        Some(format!("{stem}{}", file_name::EXTENSION))
     }
 }
 

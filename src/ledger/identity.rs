@@ -21,8 +21,9 @@ pub(super) fn checked(what: &str, id: String) -> Result<String> {
     Err(Error::refused(format!("{what} {problem}")))
 }
 
-/// Checks a value by which an effect or an action is known. JSON numbers of that size are rounded as they are read, so two
-/// of them may be the same, and a person would approve another than is done.
+/// Checks a value by which an effect or an action is known. A whole number beyond 64 bits was rounded when it was read, and
+/// a fraction of this size lost its digits: two of them would be the same, and a person would approve another than is
+/// done. A smaller fraction is as exact as an `f64`.
 pub(super) fn check_numbers(what: &str, value: &Value) -> Result<()> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {

@@ -282,7 +282,11 @@ impl OutputBuffer {
     #[must_use]
     pub fn finish(mut self) -> OutputTail {
         let bytes = self.bytes.make_contiguous();
-        let (before, end) = bytes.split_at(bytes.len().saturating_sub(MOST_OUTPUT));
+        let cut = bytes.len().saturating_sub(MOST_OUTPUT);
+        let (before, end) = match self.all > bytes.len() as u64 {
+            true => bytes.split_at(cut.max(end_of_key(bytes))),
+            false => bytes.split_at(cut),
+        };
         // The rest of a character whose first byte is before the end.
         let is_rest = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
         let rest = match before.is_empty() {
@@ -299,6 +303,25 @@ impl OutputBuffer {
             text: without_secrets_from(&text, from),
             omitted: self.all - end.len() as u64,
         }
+    }
+}
+
+/// Where a private key ends that began before these bytes, such as a PGP key with a picture; 0 if there is none.
+fn end_of_key(bytes: &[u8]) -> usize {
+    let find = |from: usize, what: &[u8]| {
+        let found = bytes[from..].windows(what.len());
+        let at = found.into_iter().position(|window| window == what)?;
+        Some(from + at)
+    };
+    let Some(end) = find(0, b"-----END ") else {
+        return 0;
+    };
+    let name = end + b"-----END ".len();
+    let after = find(name, b"-----").map_or(bytes.len(), |at| at + 5);
+    let is_private = find(name, b"PRIVATE KEY").is_some_and(|at| at < after);
+    match is_private && find(0, b"-----BEGIN ").is_none_or(|begin| begin > end) {
+        true => after,
+        false => 0,
     }
 }
 
@@ -407,5 +430,13 @@ mod tests {
             let marks = shown.replace("[redacted: private-key]", "");
             assert_eq!(marks.trim(), "", "with {after} bytes after the keys");
         }
+        // One that is longer than all that is looked at.
+        let long = line.repeat(2 * (MOST_OUTPUT + MARGIN) / line.len());
+        for kind in ["PRIVATE KEY-----", "PGP PRIVATE KEY BLOCK-----"] {
+            let output = format!("-----BEGIN {kind}\n{long}-----END {kind}\nwell");
+            assert_eq!(tail(output.as_bytes(), 1000).text(), "\nwell");
+        }
+        let public = format!("-----BEGIN PUBLIC KEY-----\n{long}-----END PUBLIC KEY-----\n");
+        assert_eq!(tail(public.as_bytes(), 1000).text().len(), MOST_OUTPUT);
     }
 }

@@ -1,6 +1,6 @@
 //! What the lines of a ledger record.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -219,6 +219,8 @@ pub(super) struct Entries {
     pub(super) has_ended: bool,
     /// The index of each effect by its id.
     places: HashMap<String, usize>,
+    /// The rounds whose beginning has a line, also of tasks that ended.
+    rounds: HashSet<String>,
     /// The covered files to which a later line may refer.
     covered: KnownCovered,
 }
@@ -268,6 +270,8 @@ impl Entries {
             of_task: self.of_task,
             ended: self.ended + 1,
             begins_task: true,
+            has_ended: true,
+            rounds: self.rounds.clone(),
             ..Entries::of(self.task.clone())
         }
     }
@@ -275,6 +279,19 @@ impl Entries {
     pub(super) fn find(&self, id: &str) -> Option<&EffectRecord> {
         let place = self.places.get(id)?;
         self.state.effects.get(*place)
+    }
+
+    /// Adds an effect, or replaces the one with its id.
+    fn put(&mut self, effect: EffectRecord) {
+        let effects = &mut self.state.effects;
+        let place = self.places.get(&effect.id);
+        match place.and_then(|place| effects.get_mut(*place)) {
+            Some(known) => *known = effect,
+            None => {
+                self.places.insert(effect.id.clone(), effects.len());
+                effects.push(effect);
+            }
+        }
     }
 
     fn add(&mut self, line: Line) -> Result<()> {
@@ -343,11 +360,6 @@ impl Entries {
         let (Some(id), Some(name)) = (line.effect, line.round) else {
             return Err(unknown(&line.is));
         };
-        let effects = &mut self.state.effects;
-        let found = self
-            .places
-            .get(&id)
-            .and_then(|place| effects.get_mut(*place));
         let status = match (&*line.is, line.receipt) {
             (Line::BEGUN, _) => {
                 let begun = EffectRecord {
@@ -364,13 +376,8 @@ impl Entries {
                         ..Performer::default()
                     },
                 };
-                match found {
-                    Some(effect) => *effect = begun,
-                    None => {
-                        self.places.insert(begun.id.clone(), effects.len());
-                        effects.push(begun);
-                    }
-                }
+                self.rounds.insert(begun.round.clone());
+                self.put(begun);
                 return Ok(());
             }
             (Line::DONE, Some(receipt)) => EffectStatus::Done { receipt },
@@ -378,10 +385,9 @@ impl Entries {
             (Line::LEFT, _) => EffectStatus::InDoubt,
             (is, _) => return Err(unknown(is)),
         };
-        if found.is_none() && self.ended == 0 && matches!(status, EffectStatus::Done { .. }) {
+        if matches!(status, EffectStatus::Done { .. }) && !self.rounds.contains(&name) {
             // The line of its beginning is gone, which only a hand can do. It took place all the same.
-            self.places.insert(id.clone(), effects.len());
-            effects.push(EffectRecord {
+            let done = EffectRecord {
                 id,
                 status,
                 since: line.at,
@@ -390,10 +396,13 @@ impl Entries {
                 round: name,
                 process: None,
                 performer: Performer::default(),
-            });
+            };
+            self.put(done);
             return Ok(());
         }
         // A line about an earlier round does not change a later one, and a done effect stays done.
+        let place = self.places.get(&id);
+        let found = place.and_then(|place| self.state.effects.get_mut(*place));
         let Some(effect) = found.filter(|effect| effect.round == name) else {
             return Ok(());
         };

@@ -24,23 +24,31 @@ pub(crate) fn parse_words(
     words: impl IntoIterator<Item = OsString>,
     formats: Formats,
 ) -> Result<Line, Box<Outcome>> {
+    let words: Vec<OsString> = words.into_iter().collect();
+    // What follows `--` is the command line of another program.
+    let has = |option: &str| {
+        let own = words.iter().take_while(|word| *word != "--");
+        own.into_iter().any(|word| word == option)
+    };
     let mut command = help::command(&formats);
-    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
-        let (verb, given) = inputs::given(&matches, &formats);
-        let is_own = matches
-            .subcommand_name()
-            .is_some_and(|name| !Verb::has_subcommand(name));
-        let mut line = match is_own {
-            true => Line::Own(Box::new(Global::from_arg_matches(&matches)?), verb),
-            false => Line::Common(Box::new(Args::from_arg_matches(&matches)?)),
-        };
-        let global = match &mut line {
-            Line::Common(args) => &mut args.global,
-            Line::Own(global, _) => global,
-        };
-        (global.formats, global.given) = (formats, given);
-        Ok((line, matches))
-    });
+    let parsed = command
+        .try_get_matches_from_mut(&words)
+        .and_then(|matches| {
+            let (verb, given) = inputs::given(&matches, &formats);
+            let is_own = matches
+                .subcommand_name()
+                .is_some_and(|name| !Verb::has_subcommand(name));
+            let mut line = match is_own {
+                true => Line::Own(Box::new(Global::from_arg_matches(&matches)?), verb),
+                false => Line::Common(Box::new(Args::from_arg_matches(&matches)?)),
+            };
+            let global = match &mut line {
+                Line::Common(args) => &mut args.global,
+                Line::Own(global, _) => global,
+            };
+            (global.formats, global.given) = (formats, given);
+            Ok((line, matches))
+        });
     let (mut line, matches) = parsed.map_err(|error| {
         let text = error.render().to_string();
         Box::new(match error.kind() {
@@ -49,9 +57,9 @@ pub(crate) fn parse_words(
                 ..Outcome::new()
             },
             _ => {
-                let outcome = Outcome::from(usage(&text, &command)).for_a_shell(is_exported());
-                // Nothing was parsed, so look for the option itself.
-                match std::env::args_os().any(|word| word == "--json") {
+                let outcome = Outcome::from(usage(&text, &command)).for_a_shell(has("--export"));
+                // Nothing was parsed, so the option itself counts.
+                match has("--json") {
                     true => outcome.with_error_as_json(),
                     false => outcome,
                 }
@@ -68,18 +76,13 @@ pub(crate) fn parse_words(
     match entered.and_then(|()| settings::settle(&mut line, &matches)) {
         Ok(()) => Ok(line),
         Err(failure) => {
-            let outcome = Outcome::from(failure).for_a_shell(is_exported());
+            let outcome = Outcome::from(failure).for_a_shell(has("--export"));
             Err(Box::new(match matches.get_flag("json") {
                 true => outcome.with_error_as_json(),
                 false => outcome,
             }))
         }
     }
-}
-
-/// Whether a shell evaluates the output, even if the command line is wrong.
-fn is_exported() -> bool {
-    std::env::args_os().any(|word| word == "--export")
 }
 
 /// Joins the lines of a usage error into one.

@@ -72,6 +72,7 @@ fn next(code: &str) -> Option<&'static str> {
         "not-found" => "`begin` starts it, and `fleet` lists the keys there are",
         "invalid-key" => "name the task with its id, as `fleet` lists it",
         "locked" => "try again in a few seconds",
+        "outcome-unknown" => "it was done or not: the same call again, or `resume`, says which",
         "conflict" | "changed-meanwhile" => "look at it with `resume`, then decide anew",
         "unsupported" => "the resource ckpt://guide/FORMAT has the operations of the format",
         "empty" | "nul-bytes" | "not-utf8" | "syntax" | "truncated" | "trailing-bytes"

@@ -146,7 +146,9 @@ impl Ledger {
             Err(error) if error.is_of_a_sync() => {
                 let why = "the line was removed again, but a loss of power may bring it back; read the ledger before you repeat it";
                 let unknown = Error::other("outcome-unknown", why);
-                Err(unknown.with_path(self.log.path()).with_source(error))
+                Err(unknown
+                    .with_path(self.log.path())
+                    .with_source(std::io::Error::other(error)))
             }
             Err(error) => Err(error.into()),
         }

@@ -31,6 +31,7 @@ use dropped_log::DroppedLog;
 pub(super) use durable_file::DurableFile;
 pub(crate) use ledger::{file_name as ledger_name, placeholder_name as ledger_placeholder};
 pub use options::FileOptions;
+use own_file::folders;
 pub(crate) use own_file::folders::{
     CLAIMS as CLAIMS_FOLDER, DROPPED_LOG as DROPPED_LOG_FOLDER, LEDGER as LEDGER_FOLDER,
 };
@@ -206,25 +207,38 @@ impl FileStore {
         self.at(key, |file| file.beat(now, fence))
     }
 
-    /// The file of the task that this checkpoint is an archive of. Its ledger stayed there: what the agent did outside is
-    /// done, whichever file its checkpoint has.
-    fn of_archive(&self, key: &Key) -> Result<Option<PathBuf>> {
-        if let Place::Host { .. } = *self.place {
+    /// The resolved path of the file, if it is an archive. In a folder no key is the name of one.
+    fn archived(&self) -> Result<Option<PathBuf>> {
+        let Place::Single { path, layout, .. } = &*self.place else {
             return Ok(None);
-        }
-        let (path, layout) = (self.path(key)?, self.layout());
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        };
+        let path = fsio::resolve(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        if self.role(folder, &layout, &name) != FileRole::Archive {
-            return Ok(None);
-        }
-        let of = layout.file_of_archive(&name);
-        Ok(of.map(|of| path.with_file_name(of)))
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_of_slot = folder.ends_with(Path::new(fsio::OWN_FOLDER).join(folders::ARCHIVE));
+        let is_archive = is_of_slot || self.role(folder, layout, &name) == FileRole::Archive;
+        Ok(is_archive.then_some(path))
     }
 
-    /// The same store, with another file for this key.
-    fn in_file(&self, path: PathBuf, key: &Key) -> FileStore {
-        FileStore::of_file(&path, key.clone(), self.layout(), self.options.clone())
+    /// The store of the task that this file is a crashed or aborted archive of. The ledger stayed there: what the agent did
+    /// outside is done, whichever file its checkpoint has. That of a complete task has ended.
+    fn of_archive(&self, key: &Key) -> Result<Option<FileStore>> {
+        let Some(mut path) = self.archived()? else {
+            return Ok(None);
+        };
+        let mut found = None;
+        // An archive may have been archived itself.
+        while let Some((file, Archive::Crashed | Archive::Aborted)) = path
+            .file_name()
+            .and_then(|name| self.layout().of_archive(&name.to_string_lossy()))
+        {
+            path.set_file_name(file);
+            found = Some(path.clone());
+        }
+        let store = |path: PathBuf| {
+            FileStore::of_file(&path, key.clone(), self.layout(), self.options.clone())
+        };
+        Ok(found.map(store))
     }
 
     /// Runs `work` on the checkpoint of a key.
@@ -354,12 +368,9 @@ impl Beside for FileStore {
     }
 
     fn ledger_since(&self, key: &Key, mark: Option<&LedgerMark>) -> Result<LedgerLines> {
-        match self.of_archive(key)? {
-            Some(path) => self
-                .in_file(path, key)
-                .at(key, |file| file.file.ledger_since(mark)),
-            None => self.at(key, |file| file.file.ledger_since(mark)),
-        }
+        let of_task = self.of_archive(key)?;
+        let store = of_task.as_ref().unwrap_or(self);
+        store.at(key, |file| file.file.ledger_since(mark))
     }
 
     fn append_to_ledger(
@@ -369,12 +380,9 @@ impl Beside for FileStore {
         at: usize,
         fence: Option<Fence>,
     ) -> Result<bool> {
-        if let Some(path) = self.of_archive(key)? {
-            let name = path.file_name().unwrap_or_default().display();
-            let why = format!(
-                "this is an archive, whose ledger is that of {name}; nothing is added to it here: go on with the task there"
-            );
-            return Err(Error::refused(why).with_path(self.path(key)?));
+        if let Some(path) = self.archived()? {
+            let why = "this is an archive, to whose ledger nothing is added; go on with the task under its own key";
+            return Err(Error::refused(why).with_path(path));
         }
         self.at(key, |file| file.file.append_to_ledger(line, at, fence))
     }

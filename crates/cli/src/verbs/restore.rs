@@ -65,7 +65,7 @@ pub(super) fn run(
         };
         outcome.line(format!("restored {entry}; {before}"));
     }
-    if nothing_was_there && target.ledger(global).has_ended().unwrap_or_default() {
+    if nothing_was_there && !matches!(target.ledger(global).has_ended(), Ok(false)) {
         outcome.warn(
             "the task was archived as complete, and its ledger ended with it: what was done outside counts no more, so `ckpt \
              once` would do it again",

@@ -192,31 +192,38 @@ fn a_ledger_ends_when_the_task_is_archived_as_complete() {
     assert_eq!(sent(&project), 2);
 }
 
+/// The names of the archives of t.json.
+fn archives(project: &Project) -> Vec<String> {
+    let names = fs::read_dir(project.path(".")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("t%")).collect()
+}
+
 #[test]
 fn an_archive_has_the_effects_of_its_task_and_begins_none() {
     let project = Project::with("t.json", TASK);
     project.expect(3, &once(&[], SEND));
     project.expect(0, &["archive", "t.json", "--as", "crashed"]);
-    let names = fs::read_dir(project.path(".")).unwrap();
-    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let archive = names.into_iter().find(|name| name.starts_with("t%"));
-    let archive = archive.unwrap();
+    let archive = archives(&project).remove(0);
     let effects = project.expect(0, &["effects", &archive]).out;
     assert!(effects.starts_with("done, exit 3 "), "{effects}");
     let plan = project.ckpt(&["resume", &archive]);
     assert!(plan.out.contains("mail"), "{plan:?}");
-    for id in ["mail", "another"] {
-        let again = ["once", id, "--store", &archive, "--", "sh", "-c", SEND];
-        let run = project.ckpt(&again);
-        assert!(
-            run.code == 3 || run.err.contains("whose ledger is that of t.json"),
-            "{run:?}"
-        );
-        assert_eq!(run.code == 3, id == "mail", "{run:?}");
+    let command = ["--", "sh", "-c", SEND];
+    project.expect(
+        3,
+        &[&["once", "mail", "--store", &archive], &command[..]].concat(),
+    );
+    let link = project.path("latest.json");
+    std::os::unix::fs::symlink(project.path(&archive), link).unwrap();
+    for name in [&archive, "latest.json"] {
+        let run = [&["once", "another", "--store", name], &command[..]].concat();
+        let run = project.expect(125, &run);
+        assert!(run.err.contains("this is an archive"), "{run:?}");
     }
     let convert = [
         "convert",
-        &*archive,
+        &archive,
         "--to",
         "agent-session",
         "--out",
@@ -226,6 +233,20 @@ fn an_archive_has_the_effects_of_its_task_and_begins_none() {
     let effects = project.expect(0, &["effects", "s.json"]).out;
     assert!(effects.contains("  mail  "), "{effects}");
     assert_eq!(sent(&project), 1);
+}
+
+#[test]
+fn an_archive_of_a_complete_task_has_none_of_the_effects_of_the_next() {
+    let project = Project::with("t.json", TASK);
+    project.expect(3, &once(&[], SEND));
+    project.expect(0, &["archive", "t.json", "--as", "complete"]);
+    project.write("t.json", TASK.replace("Make b", "Make more"));
+    project.expect(3, &once(&[], SEND));
+    let complete = archives(&project).remove(0);
+    let effects = project.expect(0, &["effects", &complete]);
+    assert_eq!(effects.out, "", "{effects:?}");
+    let run = [&["once", "mail", "--store", &complete], &["--", "true"][..]].concat();
+    project.expect(125, &run);
 }
 
 #[test]
@@ -252,9 +273,14 @@ fn what_took_place_stays_done_if_the_line_of_its_beginning_was_removed() {
         begun.contains("\"begun\"") && done.contains("\"done\""),
         "{lines}"
     );
-    project.write(ledger, done);
-    let again = project.expect(3, &once(&[], SEND));
-    assert!(again.err.contains("nothing was run"), "{again:?}");
+    // Also if an earlier time had no effect.
+    let earlier = begun.replace("\"attempt\":\"", "\"attempt\":\"0");
+    assert_ne!(earlier, begun, "{begun}");
+    for left in [done.to_owned(), format!("{earlier}\n{done}")] {
+        project.write(ledger, left);
+        let again = project.expect(3, &once(&[], SEND));
+        assert!(again.err.contains("nothing was run"), "{again:?}");
+    }
     assert_eq!(sent(&project), 1);
 }
 
