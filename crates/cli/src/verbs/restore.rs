@@ -65,11 +65,15 @@ pub(super) fn run(
         };
         outcome.line(format!("restored {entry}; {before}"));
     }
-    if nothing_was_there && !matches!(target.ledger(global).has_ended(), Ok(false)) {
-        outcome.warn(
-            "the task was archived as complete, and its ledger ended with it: what was done outside counts no more, so `ckpt \
-             once` would do it again",
-        );
+    if nothing_was_there {
+        match target.ledger(global).has_ended() {
+            Ok(false) => {}
+            Ok(true) => outcome.warn(
+                "the task was archived as complete, and its ledger ended with it: what was done outside counts no more, so \
+                 `ckpt once` would do it again",
+            ),
+            Err(error) => outcome.fail(&target.error(error)),
+        }
     }
     Ok(outcome)
 }
